@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Incremental sets: few bytes travel when little has changed, and whatever dies, the result
-# is that of an undisturbed run (row S11 of the acceptance).  With --all every rank dies at every
-# point; otherwise the ranks take turns.
+# is that of an undisturbed run.  With --all every rank dies at every visit; otherwise the ranks
+# take turns.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -14,10 +14,7 @@ use Test::More;
 ulfm_only();
 my @schemes = qw(buddy xor rs);
 my @few = ('-b', 12, '-s', 12);
-my $every = @ARGV && $ARGV[0] eq '--all';
-my $turn = 0;
-
-sub victims { return $every ? (0 .. 3) : $turn++ % 4 }
+my %four = (spares => 4, faults => 4);
 
 sub env {
     my ($scheme, $incremental) = @_;
@@ -64,26 +61,25 @@ for my $scheme (@schemes) {
     my $shifted = sent($scheme, 'on', @many, '-l') / $full;
     ok($shifted > 0.5, "$scheme: shifted, " . sprintf('%.3f sent', $shifted));
     survives("$scheme: shifted, rank $_", env => env($scheme, 'on'), solver => [@few, '-l'],
-        fault => "app.mid:$_:7:kill") for victims();
+        fault => "app.mid:$_:7:kill") for victims(4, 1);
 
     # everywhere
-    survives("$scheme: killed at app.compute, rank $_", env => env($scheme, 'on'),
-        solver => \@few, fault => "app.compute:$_:7:kill") for victims();
+    survives("$scheme: killed at app.compute, each rank in turn", env => env($scheme, 'on'),
+        solver => \@few, %four, fault => in_turn(0, 'app.compute', 3, 5, 7, 9));
     for my $point (qw(begin sized packed sealed voted committed),
         $scheme eq 'buddy' ? () : 'changes')
     {
-        for my $set ($scheme eq 'rs' ? 6 : (2, 6)) {
-            survives("$scheme: killed at ckpt.$point of set $set, rank $_",
-                env => env($scheme, 'on'), solver => \@few,
-                fault => "ckpt.$point:$_:$set:kill") for victims();
-        }
+        survives("$scheme: killed at ckpt.$point, rank $_ first", env => env($scheme, 'on'),
+            solver => \@few, %four, fault => in_turn($_, "ckpt.$point", 2, 4, 6, 8))
+            for victims(4, 1);
     }
 }
 survives("killed at stream.compare of set $_, rank 2", env => env('buddy', 'on'),
     solver => \@few, fault => "stream.compare:2:$_:kill") for (2, 6);
-for my $p (map { my $i = $_; map { [$i, $_] } $i + 1 .. 3 } 0 .. 2) {
-    survives("rs: ranks @$p at once", env => env('rs', 'on'), solver => \@few, spares => 2,
-        faults => 2, fault => "app.compute:$p->[0]:7:kill,app.compute:$p->[1]:7:kill");
+for my $p ([0, 1, 2, 3], [0, 2, 1, 3], [0, 3, 1, 2]) {
+    my @kills = map { sprintf('app.compute:%d:%d:kill', $p->[$_], $_ < 2 ? 4 : 8) } 0 .. 3;
+    survives("rs: ranks $p->[0] and $p->[1] at once, then $p->[2] and $p->[3]", env => env('rs', 'on'),
+        solver => \@few, %four, fault => join(',', @kills));
 }
 
 # after a repair the copies and parities are others': whole sets, then differences to them
@@ -105,7 +101,7 @@ is(() = $out =~ / updates$/mg, 15, '... in all groups');
 my %buddy = (env => env('buddy', 'on'), solver => \@few, faults => 2);
 for my $rank (0 .. 3) {
     my $holder = $rank ^ 1;
-    for my $set (2, 5) {
+    for my $set ((2, 5)[victims(2, 1)]) {
         my $kill = "app.compute:$rank:" . ($set + 4) . ':kill';
         survives("copy of rank $rank corrupt at set $set", %buddy,
             fault => "stream.base:$holder:$set:EIO,$kill",
@@ -118,7 +114,7 @@ for my $rank (0 .. 3) {
 # parity is never made of what does not hold
 for my $scheme (qw(xor rs)) {
     for my $what (qw(parity.base ckpt.base)) {
-        for my $rank (0 .. 3) {
+        for my $rank (victims(4, 2)) {
             my $lost = ($rank + 1) % 4;
             survives("$scheme: $what corrupt at rank $rank", env => env($scheme, 'on'),
                 solver => \@few, faults => 2, like => qr/parity is made as a whole/,

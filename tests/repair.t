@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Several failures: one after the other, at once, and inside the repair of the first
-# (rows R1 supply, R2, R3, S3, S10).
+# Several failures: one after the other, at once, and inside the repair of the first.  With --all
+# every process is killed at every step of a repair; otherwise they take turns.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -19,7 +19,7 @@ my $seed = $ENV{FTKIT_TEST_SEED} // 20240917;
 srand($seed);
 diag("FTKIT_TEST_SEED=$seed");
 
-# R2: one after the other
+# one after the other
 survives('three failures, three spares', spares => 3, env => \%memory, faults => 3,
     fault => 'app.mid:0:7:kill,app.coll:1:14:kill,app.compute:3:22:kill',
     like => qr/0 spares left/);
@@ -53,7 +53,7 @@ survives('an idle spare dies, then a rank', spares => 2, env => \%memory, faults
 survives('a spare dies as it is called', spares => 2, env => \%memory, faults => 2,
     fault => 'app.mid:1:7:kill,repair.census:4:2:kill');
 
-# R1: replacements by spawn, also where the ranks fill the machine
+# replacements by spawn, also where the ranks fill the machine
 {
     my ($cores) = map { $_ > 8 ? 8 : $_ } `nproc` =~ /(\d+)/;
     survives('spawn: no core is left', n => $cores, spares => 0, env => \%memory,
@@ -62,10 +62,10 @@ survives('a spare dies as it is called', spares => 2, env => \%memory, faults =>
 for my $point (qw(app.mid app.coll ckpt.sealed ckpt.voted recover.begin open.built)) {
     survives("spawn: killed at $point, rank $_", spares => 0,
         env => { %memory, FTKIT_RECOVER_SUPPLY => 'spawn, end' },
-        fault => "$point:$_:1:kill", like => qr/spawning 1 process/) for (0, 2);
+        fault => "$point:$_:1:kill", like => qr/spawning 1 process/) for map { 2 * $_ } victims(2, 1);
 }
 
-# S10: survivors fetch nothing, and the event log says what came from where
+# survivors fetch nothing, and the event log says what came from where
 my $events;
 survives('one rank lost: from its buddy', spares => 1, env => { %memory,
         FTKIT_REPORT_EVENTS => scratch() . '/events' },
@@ -83,7 +83,7 @@ like($events, qr/: set \d+: rank $_ from the file system$/m, "... rank $_ read t
 like($events, qr/: set \d+: rank $_ from its own memory$/m, "... rank $_ read nothing")
     for (0, 1);
 
-# R3: at once.  Simulated nodes of 3 processes: ranks 0 1 / 2 3, a spare on each
+# at once.  Simulated nodes of 3 processes: ranks 0 1 / 2 3, a spare on each
 my %nodes = (FTKIT_TOPOLOGY_RANKS_PER_NODE => 3);
 survives('two ranks of one node at once', spares => 2, env => { %memory, %nodes },
     faults => 2, fault => 'app.mid:0:7:kill,app.mid:1:7:kill', like => qr/2 ranks replaced/);
@@ -105,7 +105,7 @@ survives('a node with all its processes', n => 6, spares => 3, faults => 4,
 survives('ring map', spares => 2, env => { %memory, FTKIT_LEVEL_MEMORY_MAP => 'ring' },
     faults => 2, fault => 'app.mid:0:7:kill,app.mid:2:7:kill');
 
-# S3: the replacement or its buddy next
+# the replacement or its buddy next
 survives("then the replacement, $_ steps later", spares => 2, env => \%memory, faults => 2,
     fault => "app.mid:1:8:kill,app.step:1:$_:kill\@1") for (1, 2, 5);
 survives("then its buddy, $_", spares => 2, env => \%memory, faults => 2,
@@ -152,11 +152,11 @@ ok($j->{rc} != 0 && @{ $j->{faults} } == 2 && $j->{log} =~ /no other is complete
         && $j->{seconds} < 10, 'both buddies lost, corrupt files: a clear end')
     or diag($j->{log});
 
-# R3: a second kill at every step of the repair of the first, every process
+# a second kill at every step of the repair of the first, every process
 my @points = qw(repair.shrink repair.shrunk repair.census repair.plan repair.build
     repair.split repair.built repair.restore repair.restored repair.agree repair.agreed);
 for my $point (@points) {
-    for my $second (0, 1, 2, 3, 6) {
+    for my $second ((0, 1, 2, 3, 6)[victims(5, 2)]) {
         my $first = $second == 2 ? 1 : 2;
         # a spare (the last, 6: the others are numbered anew) has no copies to restore
         next if $second == 6 && $point =~ /restore/;
@@ -175,11 +175,11 @@ survives('killed after the agreement of the end: a spare', spares => 2, env => \
 survives("killed after the agreement of the end: rank $_", spares => 2, env => \%memory,
     rc => 137, like => qr/killed by signal 9/, fault => "repair.agreed:$_:2:kill") for (0, 2);
 survives("process $_ cannot make a communicator", spares => 3, env => \%files, faults => 2,
-    fault => "app.mid:2:9:kill,repair.split:$_:2:EIO") for (0, 1, 3);
+    fault => "app.mid:2:9:kill,repair.split:$_:2:EIO") for (0, 1, 3)[victims(3, 1)];
 survives("killed at transfer.$_ in the repair", spares => 3, env => \%files, faults => 2,
     fault => "app.mid:2:9:kill,transfer.$_:3:1:kill") for qw(sized done);
 survives("killed in the callback after the repair, rank $_", spares => 3, env => \%memory,
-    faults => 2, fault => "app.mid:2:9:kill,app.callback:$_:2:kill") for (0, 1, 3);
+    faults => 2, fault => "app.mid:2:9:kill,app.callback:$_:2:kill") for (0, 1, 3)[victims(3, 1)];
 survives('the replacement is killed in its set-up', spares => 3, env => \%memory,
     faults => 2, fault => "app.mid:2:9:kill,$_:2:1:kill\@1")
     for qw(open.end recover.begin recover.end app.callback);
@@ -214,7 +214,7 @@ for my $case (['both', 'app.mid:1:9:kill', 1, 1], ['one', 'app.mid:5:9:kill', 0,
 # at random: two or three kills anywhere
 my @any = (@points, qw(app.step app.mid app.inflight app.coll app.compute ckpt.begin
     ckpt.sized ckpt.packed ckpt.sealed ckpt.voted ckpt.committed));
-for my $i (1 .. ($ENV{FTKIT_TEST_RANDOM} // 60)) {
+for my $i (1 .. ($ENV{FTKIT_TEST_RANDOM} // 30)) {
     my @f = map { sprintf('%s:%d:%d:kill', $any[rand(@any)], rand(4), 2 + rand(6)) } 1 .. 3;
     my $fault = join(',', 'app.mid:' . int(rand(4)) . ':' . (4 + int(rand(20))) . ':kill',
         @f[0 .. int(rand(3))]);

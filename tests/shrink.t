@@ -185,20 +185,33 @@ ends('a segment that is rebuilt wrong every time', qr/is damaged, wherever a ran
 
 # ---- a restart on another number of ranks --------------------------------------------
 
-# Sets of 8 ranks, killed as a whole, then the same program on $n ranks.
+# Sets of a job of so many ranks that is killed as a whole, by the arguments: a copy in $tmp/sets.
+my %written;
+sub written
+{
+    my ($from, @args) = @_;
+    my $kept = $written{"$from @args"} //= sprintf('%s/written%d', $tmp, scalar(keys %written));
+    if (!-d $kept) {
+        mkdir $kept;
+        local $ENV{FTKIT_LEVEL_HDF5_DIRECTORY} = $kept;
+        job(n => $from, fault => 'app.step:*:9:kill', args => \@args);
+        isnt($code, 0, "$from ranks (@args): the job is killed") or diag($out);
+    }
+    system('rm', '-rf', "$tmp/sets") == 0 && system('cp', '-a', $kept, "$tmp/sets") == 0
+        or die "cp: $?\n";
+}
+
+# Such sets, then the same program on $n ranks.
 sub restarts
 {
     my ($what, $n, %o) = @_;
     my $from = $o{from} // 8;
     my $want = reference(@{ $o{args} // [] });
-    system('rm', '-rf', "$tmp/sets");
-    mkdir "$tmp/sets";
     local $ENV{FTKIT_LEVEL_HDF5_ENABLED} = 'true';
     local $ENV{FTKIT_LEVEL_HDF5_EVERY} = '1 sets';
     local $ENV{FTKIT_LEVEL_HDF5_ASYNCHRONOUS} = 'false';
+    written($from, @{ $o{args} // [] });
     local $ENV{FTKIT_LEVEL_HDF5_DIRECTORY} = "$tmp/sets";
-    job(n => $from, fault => 'app.step:*:9:kill', args => $o{args});
-    isnt($code, 0, "$what: the first job is killed") or diag($out);
     job(n => $n, fault => $o{fault}, spares => $o{spares}, supply => $o{supply},
         args => $o{args});
     my $like = $n == $from ? qr/restored set \d+ from files in \S+ \(/

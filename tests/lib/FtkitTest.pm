@@ -13,7 +13,7 @@ use File::Temp qw(tempdir);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(job command survives reference build top slurp scratch events event_texts packages ulfm_only
+our @EXPORT = qw(job command survives in_turn victims reference build top slurp scratch events event_texts packages ulfm_only
     nodes_possible died_at_end near test_data write_file await_file process_of kill_rank
     kill_process kill_mpirun);
 
@@ -168,6 +168,23 @@ sub survives {
     diag("$name: ", join(', ', @bad), "\n", substr($j->{log}, 0, 6000)) if @bad;
     remove_tree($work) if !@bad;
     return $j;
+}
+
+# Faults of one job of four ranks, which follow each other: rank FIRST is killed at the first of the
+# visits of a point, the next rank at the second one.  Each needs a spare of its own.
+sub in_turn {
+    my ($first, $point, @visits) = @_;
+    return join(',', map { sprintf('%s:%d:%d:kill', $point, ($first + $_) % 4, $visits[$_]) } 0 .. $#visits);
+}
+
+# The ranks, or what else has n numbers, of a case: all with the argument --all, otherwise so many
+# of them, which take turns.
+my $turn = 0;
+sub victims {
+    my ($n, $many) = @_;
+    return 0 .. $n - 1 if grep { $_ eq '--all' } @ARGV;
+    my $from = $turn++;
+    return sort map { ($from + int($_ * $n / $many)) % $n } 0 .. $many - 1;
 }
 
 # Whether a rank has died after all ranks had agreed on the end: then the result of the job is

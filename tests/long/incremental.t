@@ -1,3 +1,3 @@
 #!/bin/sh
-# Incremental sets: every rank dies at every point.
+# Incremental sets: every rank dies at every visit.
 exec tests/incremental.t --all
