@@ -22,6 +22,7 @@
 #include "set/clone.h"
 #include "set/debug_regions.h"
 #include "set/region.h"
+#include "set/replicas.h"
 #include "set/status_file.h"
 #include "store/owner.h"
 
@@ -93,6 +94,8 @@ static int part(struct ftkit_ctx *ctx, int *mismatch, int *halted)
         (void)FTK_FAULT("close.begin");
         int rc = ftk_clone_give_up(ctx);
         if (rc == FTKIT_OK)
+            rc = ftk_replicas_meet(&ch);
+        if (rc == FTKIT_OK)
             rc = ftk_log_settle(ctx, &ch);
         if (rc == FTKIT_OK && ftk_halts_now(ctx)) {
             /* others are in ftkit_checkpoint(), where they learn of the halt */
@@ -136,6 +139,7 @@ static int part_plainly(struct ftkit_ctx *ctx, int *mismatch)
 static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
 {
     int rc = ctx->dead, mismatch = FTKIT_OK, halted = FTKIT_OK;
+    ctx->replica.place = FTK_AT_CLOSE; /* also in MPI_Finalize() */
     ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
     if (ctx->mode != FTKIT_MODE_RESTART && ctx->cfg.exit_is_failure && ftk_guard_unwinds())
         ftk_watchdog_unwind(ctx->dog);

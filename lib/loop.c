@@ -10,12 +10,14 @@
 #include "describe.h"
 #include "halt.h"
 #include "recover/recover.h"
+#include "replica/planes.h"
 #include "set/checkpoint.h"
 #include "set/clone.h"
 #include "set/debug_regions.h"
 #include "set/flip.h"
 #include "set/output.h"
 #include "set/pack.h"
+#include "set/replicas.h"
 #include "set/status_file.h"
 
 #define POLL_EVERY_S 0.001 /* least time between two tests of the watch by ftkit_checkpoint() */
@@ -29,6 +31,7 @@ static uint64_t calls_to_compare(const ftkit_ctx *ctx)
 /* Set the place of this rank, for the report of the watchdog and for ftkit_escape(). */
 static void at(ftkit_ctx *ctx, enum ftk_dog_place place)
 {
+    ctx->replica.place = (int)place;
     ftk_watchdog_at(ctx->dog, place, ctx->rank, calls_to_compare(ctx));
     ctx->serving = place != FTK_AT_LOOP && place != FTK_AT_END;
 }
@@ -126,7 +129,10 @@ static int checkpoint_slow(ftkit_ctx *ctx)
         }
         if (!may_write(ctx)) /* a repair has put off the set: no rank makes this one */
             return FTKIT_OK;
-        rc = ftk_policy_decide(ctx, &write);
+        struct ftk_chan ch = ftk_chan_of(ctx);
+        rc = ftk_replicas_meet(&ch);
+        if (rc == FTKIT_OK)
+            rc = ftk_policy_decide(ctx, &write);
         ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
         if (rc == FTKIT_OK && write)
             rc = ftk_set_write(ctx);
@@ -158,6 +164,8 @@ static int repeat_step(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
         struct ftk_chan ch = ftk_chan_of(ctx);
         ch.broken = ctx->detect.failed;
         rc = ftk_log_rolling_back(ctx) ? FTKIT_ERR_PEER : ftk_clone_give_up(ctx);
+        if (rc == FTKIT_OK)
+            rc = ftk_replicas_meet(&ch);
         if (rc == FTKIT_OK)
             rc = ftk_log_settle(ctx, &ch);
         /* all ranks have the set of a halt now, and some may be in ftkit_checkpoint() already */
@@ -415,6 +423,8 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     ctx->where = FTK_IN_LOOP;
+    if (ctx->cfg.replicas > 1)
+        ftk_watchdog_planes(ctx->dog, ftk_plane_size(ctx));
     ftk_log_enter_loop(ctx);
     ctx->detect.app_errors = false;
     if (restored == 0)

@@ -214,6 +214,7 @@ struct ftk_replica_state {
     unsigned stale; /* bit p: plane p stands still until the next set */
     int shared;     /* replicas on a node of another one of their rank; told when it grows */
     enum ftk_sets sets;
+    int place; /* enum ftk_dog_place: the call of ftkit in which this rank is, or was last */
     uint64_t takeovers, clones;
 };
 

@@ -579,6 +579,12 @@ bool ftk_detect_poll(struct ftkit_ctx *ctx)
         && MPI_Test(&ctx->detect.watch, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS
         && !only_spares(ctx))
         ctx->detect.watch_s = ftk_now_s(); /* the watch may still be active: disarm cancels it */
+    if (ctx->cfg.replicas > 1 && ctx->where == FTK_IN_LOOP && ctx->committed > 0
+        && ftk_watchdog_parts(ctx->dog)) {
+        ctx->repair.differs = FTK_DIFFERS_ALL;
+        ftk_detect_raise(ctx);
+        return true;
+    }
     if (ctx->detect.watch_s == 0)
         return false;
     /* While all ranks close, the first rank that completes the last vote revokes ctl.  On the other

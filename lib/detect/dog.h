@@ -18,6 +18,7 @@ struct ftk_watchdog {
     double timeout_s;
     double stall_s;
     double say_s;
+    unsigned back_seen;         /* ftk_dog_page.back, as far as this process has acted on it */
     double looked_s;            /* last turn of the thread */
     int told_of[FTK_DOG_SLOTS]; /* process of the slot whose end this process has told MPI */
     _Atomic double repaired_s;  /* time of the last repair, 0: none */

@@ -200,6 +200,22 @@ static void end_by_rule(
     ftk_dog_end_job(dog, text);
 }
 
+/* Whether replicas of a rank are at different places. */
+static bool replicas_part(const struct ftk_watchdog *dog)
+{
+    const int plane = atomic_load(&dog->page->plane);
+    for (int i = 0; plane > 0 && i < FTK_DOG_SLOTS; i++) {
+        const struct ftk_dog_slot *a = &dog->page->slots[i];
+        for (int k = i + 1; works(a) && k < FTK_DOG_SLOTS; k++) {
+            const struct ftk_dog_slot *b = &dog->page->slots[k];
+            if (works(b) && atomic_load(&a->rank) % plane == atomic_load(&b->rank) % plane
+                && !is_together(a, b))
+                return true;
+        }
+    }
+    return false;
+}
+
 void ftk_dog_look_for_silence(struct ftk_watchdog *dog, double now)
 {
     char text[TEXT_MAX] = "";
@@ -211,6 +227,14 @@ void ftk_dog_look_for_silence(struct ftk_watchdog *dog, double now)
     if (!rule || all.repairs || !is_my_turn(dog, silent, bound, newest))
         return;
     size_t at = put_places(dog, text, sizeof text, 0);
+    if (replicas_part(dog)) {
+        ftk_report(FTKIT_WARNING,
+            "no rank of this node has made progress for %.0f s, and replicas are at different "
+            "places: %s: all go back",
+            silent, text);
+        atomic_fetch_add(&dog->page->back, 1);
+        return;
+    }
     if (!proven) {
         ftk_report(FTKIT_WARNING,
             "no rank of this node has made progress for %.0f s; %s. Rule: %s "

@@ -38,6 +38,8 @@ struct ftk_dog_slot {
 struct ftk_dog_page {
     _Atomic unsigned magic;
     _Atomic uint64_t said; /* bits of the time when the next line is due; 0: no line was written */
+    _Atomic int plane;     /* ranks of a plane; 0: no replicas.  Spares look at the page, too */
+    _Atomic unsigned back; /* how often replicas were found to wait at different places */
     struct ftk_dog_slot slots[FTK_DOG_SLOTS];
 };
 

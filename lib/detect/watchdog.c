@@ -21,7 +21,9 @@
  *     rule the program may break; again after twice, four times ... that time.  The job is ended
  *     if the page proves one of two mistakes: a rank has left its loop (ftkit_finish,
  *     ftkit_close) while another has made more calls of ftkit_checkpoint(), and can never join
- *     it; or a rank is in MPI_Finalize with its context open, and other ranks do not follow */
+ *     it; or a rank is in MPI_Finalize with its context open, and other ranks do not follow
+ *   - the same, and replicas of a rank are at different places: a flipped bit may have changed the
+ *     course of one of them.  All ranks go back to the last set (ftk_watchdog_parts()) */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -271,8 +273,26 @@ void ftk_watchdog_calls(struct ftk_watchdog *dog, uint64_t calls)
 
 void ftk_watchdog_told(struct ftk_watchdog *dog)
 {
-    if (dog)
-        atomic_store(&dog->own->told_s, ftk_now_s());
+    if (!dog)
+        return;
+    atomic_store(&dog->own->told_s, ftk_now_s());
+    dog->back_seen = atomic_load(&dog->page->back); /* this repair was for it */
+}
+
+void ftk_watchdog_planes(struct ftk_watchdog *dog, int size)
+{
+    if (!dog)
+        return;
+    atomic_store(&dog->page->plane, size);
+    dog->back_seen = atomic_load(&dog->page->back);
+}
+
+bool ftk_watchdog_parts(struct ftk_watchdog *dog)
+{
+    if (!dog || atomic_load(&dog->page->back) == dog->back_seen)
+        return false;
+    dog->back_seen = atomic_load(&dog->page->back);
+    return true;
 }
 
 bool ftk_watchdog_alone(const struct ftk_watchdog *dog, int n)

@@ -48,6 +48,12 @@ int ftk_watchdog_open(
 void ftk_watchdog_at(struct ftk_watchdog *dog, enum ftk_dog_place place, int rank, uint64_t calls);
 /* This process is back at FTK_AT_LOOP after one more call.  Takes a few nanoseconds. */
 void ftk_watchdog_calls(struct ftk_watchdog *dog, uint64_t calls);
+/* With replicas: the ranks of a plane.  Only then are replicas compared that wait. */
+void ftk_watchdog_planes(struct ftk_watchdog *dog, int size);
+/* Whether replicas of some rank wait at different places for so long that they never meet: one of
+ * them has taken another course.  True at most once for each time that this is found; dog may be
+ * NULL. */
+bool ftk_watchdog_parts(struct ftk_watchdog *dog);
 /* This process enters a state. */
 void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state);
 /* This process has called ftkit, which is a sign of progress. */

@@ -65,7 +65,7 @@ static bool repeats_too_often(const struct ftk_facts *f, struct ftk_plan *p)
 /* Whether a rank has no process, nor any of its replicas. */
 static bool lacks_rank(const struct ftk_facts *f)
 {
-    const int planes = f->rules->planes > 1 ? f->rules->planes : 1, n = f->nranks / planes;
+    const int planes = f->rules->replicas > 1 ? f->rules->replicas : 1, n = f->nranks / planes;
     if (f->nlive == f->nranks || planes == 1)
         return f->nlive < f->nranks;
     for (int r = 0; r < n; r++) {
@@ -88,7 +88,9 @@ bool ftk_plan_ends(const struct ftk_facts *f, struct ftk_plan *p)
         p->flawed = i;
         snprintf(p->why, sizeof p->why, "%s %d could not %s: %s", e->rank < 0 ? "process" : "rank",
             e->rank < 0 ? i : e->rank,
-            f->epoch > 0 ? "do its part of the repair" : "open the context",
+            f->epoch == 0                          ? "open the context"
+            : e->local_error == FTKIT_ERR_MISMATCH ? "go on" /* before the repair */
+                                                   : "do its part of the repair",
             ftkit_strerror(e->local_error));
         return true;
     }

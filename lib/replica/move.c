@@ -45,7 +45,8 @@ int ftk_sphere_move(
 }
 
 /* The part [at, at + bytes) of each replica's bytes, which are `stride` bytes apart. */
-static int exchange_piece(struct ftk_chan *ch, char *at, size_t stride, int bytes, const char *what)
+static int exchange_piece(
+    struct ftk_chan *ch, unsigned planes, char *at, size_t stride, int bytes, const char *what)
 {
     const struct ftkit_ctx *ctx = ch->ctx;
     const int plane = ftk_plane_of(ctx, ctx->rank);
@@ -53,7 +54,7 @@ static int exchange_piece(struct ftk_chan *ch, char *at, size_t stride, int byte
     int n = 0, rc = MPI_SUCCESS;
     for (int p = 0; rc == MPI_SUCCESS && p < ctx->cfg.replicas; p++) {
         const int peer = ftk_sphere_rank(ctx, p);
-        if (p == plane)
+        if (p == plane || !(planes >> p & 1))
             continue;
         rc = MPI_Irecv(
             at + (size_t)p * stride, bytes, MPI_BYTE, peer, FTK_TAG_SPHERE, ch->comm, &reqs[n]);
@@ -68,12 +69,18 @@ static int exchange_piece(struct ftk_chan *ch, char *at, size_t stride, int byte
     return broken != FTKIT_OK ? broken : rc;
 }
 
-int ftk_sphere_exchange(struct ftk_chan *ch, void *all, size_t bytes, const char *what)
+int ftk_sphere_exchange_in(
+    struct ftk_chan *ch, unsigned planes, void *all, size_t bytes, const char *what)
 {
     char *const first = all;
     int rc = FTKIT_OK;
     for (size_t at = 0; rc == FTKIT_OK && at < bytes; at += PIECE)
         rc = exchange_piece(
-            ch, first + at, bytes, (int)(bytes - at < PIECE ? bytes - at : PIECE), what);
+            ch, planes, first + at, bytes, (int)(bytes - at < PIECE ? bytes - at : PIECE), what);
     return rc;
+}
+
+int ftk_sphere_exchange(struct ftk_chan *ch, void *all, size_t bytes, const char *what)
+{
+    return ftk_sphere_exchange_in(ch, ~0U, all, bytes, what);
 }

@@ -15,5 +15,8 @@ int ftk_sphere_move(
 /* Each replica of the rank sends `bytes` bytes to the others.  all [planes][bytes]: the part of
  * this replica is in place already.  FTKIT_ERR_PEER: a failure. */
 int ftk_sphere_exchange(struct ftk_chan *ch, void *all, size_t bytes, const char *what);
+/* The same among the replicas in these planes, bit p: plane p, to which this one belongs. */
+int ftk_sphere_exchange_in(
+    struct ftk_chan *ch, unsigned planes, void *all, size_t bytes, const char *what);
 
 #endif

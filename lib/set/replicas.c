@@ -9,6 +9,8 @@
 
 #include "core/event.h"
 #include "region.h"
+#include "detect/watchdog.h"
+#include "replica/move.h"
 #include "replica/planes.h"
 #include "unpack.h"
 
@@ -35,6 +37,12 @@ static enum ftk_differs go_back(const struct ftkit_ctx *ctx, const struct ftk_co
 {
     return ctx->replica.tries > 1 || c->subject == FTK_SUBJECT_MESSAGE ? FTK_DIFFERS_ALL
                                                                        : FTK_DIFFERS_HERE;
+}
+
+/* Whether another try makes no sense. */
+static bool is_hopeless(const struct ftkit_ctx *ctx)
+{
+    return ctx->committed == 0 || ctx->replica.tries >= MOST_TRIES;
 }
 
 static const char *action_of(const struct ftkit_ctx *ctx, const struct ftk_comparison *c)
@@ -95,8 +103,10 @@ static void report(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_c
     if (ftk_plane_of(ctx, ctx->rank) != 0)
         return;
     describe(ctx, c, text, sizeof text);
-    ftk_report(FTKIT_WARNING, "context %s: set %" PRIu64 ": the replicas of rank %d differ: %s: %s",
-        ctx->cfg.name, set, ftk_plane_home(ctx, ctx->rank), text, action_of(ctx, c));
+    if (!is_hopeless(ctx)) /* end_job() says it then */
+        ftk_report(FTKIT_WARNING,
+            "context %s: set %" PRIu64 ": the replicas of rank %d differ: %s: %s", ctx->cfg.name,
+            set, ftk_plane_home(ctx, ctx->rank), text, action_of(ctx, c));
     ftk_event_of(&e, ctx, "sdc");
     ftk_event_int(&e, "set", (int64_t)set);
     ftk_event_int(&e, "of", ftk_plane_home(ctx, ctx->rank));
@@ -114,18 +124,22 @@ static void report(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_c
     ftk_event_end(&e);
 }
 
-/* This rank notes what the next repair has to know before it votes: it may not see the result of
- * the vote, because another rank that has seen the result begins the repair. */
-static void note(struct ftkit_ctx *ctx, const struct ftk_comparison *c)
+/* The replicas of this rank differ, or not, since the line. */
+static void count_try(struct ftkit_ctx *ctx, bool differs)
 {
     struct ftk_replica_state *r = &ctx->replica;
     if (r->line != ctx->committed)
         r->tries = 0;
     r->line = ctx->committed;
+    r->tries += differs;
+}
+
+/* This rank notes what the next repair has to know before it votes: it may not see the result of
+ * the vote, because another rank that has seen the result begins the repair. */
+static void note(struct ftkit_ctx *ctx, const struct ftk_comparison *c)
+{
+    count_try(ctx, c->result != FTK_SPHERE_SAME);
     ctx->repair.differs = FTK_DIFFERS_NOT;
-    if (c->result == FTK_SPHERE_SAME)
-        return;
-    r->tries++;
     if (c->result == FTK_SPHERE_DIFFERS && ctx->committed > 0)
         ctx->repair.differs = go_back(ctx, c);
 }
@@ -167,6 +181,116 @@ int ftk_replicas_compare(struct ftk_chan *ch, struct ftk_mem_seg *own, struct ft
     return rc;
 }
 
+/* All ranks end the job together: the plan of the next repair says so. */
+static int end_job(struct ftkit_ctx *ctx)
+{
+    ctx->replica.tries = 0;
+    ctx->repair.differs = FTK_DIFFERS_NOT;
+    ftk_repair_flaw(
+        ctx, ftk_fail(FTKIT_ERR_MISMATCH,
+                 "replicas differ, and will differ again: the program is not deterministic. Rule: "
+                 "times, random numbers and answers from outside go through ftkit_decide "
+                 "(replicas.md has the rules)"));
+    ftk_detect_raise(ctx);
+    return ftk_fail(FTKIT_ERR_PEER, "the program is not deterministic");
+}
+
+/* ---- meeting --------------------------------------------------------------------------- */
+
+/* Where a replica is. */
+struct place {
+    int64_t call; /* enum ftk_dog_place */
+    uint64_t calls;
+};
+
+static void describe_place(const struct place *at, char *text, size_t bytes)
+{
+    static const char *const names[FTK_AT_PLACES] = { [FTK_AT_CHECKPOINT] = "ftkit_checkpoint",
+        [FTK_AT_WAIT] = "ftkit_wait",
+        [FTK_AT_SCRUB] = "ftkit_scrub",
+        [FTK_AT_FINISH] = "ftkit_finish",
+        [FTK_AT_CLOSE] = "ftkit_close" };
+    const bool known = at->call >= 0 && at->call < FTK_AT_PLACES && names[at->call];
+    snprintf(text, bytes, "%s after %" PRIu64 " call%s of ftkit_checkpoint",
+        known ? names[at->call] : "another call", at->calls, FTK_S(at->calls));
+}
+
+/* p, q: planes whose replicas are in different calls. */
+static void say_apart(const struct ftkit_ctx *ctx, const struct place *all, int p, int q)
+{
+    char one[96], other[96];
+    struct ftk_event e;
+    if (ftk_plane_of(ctx, ctx->rank) != p)
+        return;
+    describe_place(&all[p], one, sizeof one);
+    describe_place(&all[q], other, sizeof other);
+    const char *action = ctx->where >= FTK_IN_CLOSE               ? "the job ends"
+                         : is_hopeless(ctx)                       ? "told"
+                         : ctx->repair.differs == FTK_DIFFERS_ALL ? "all go back"
+                                                                  : "replicas go back";
+    ftk_report(is_hopeless(ctx) || ctx->where >= FTK_IN_CLOSE ? FTKIT_ERROR : FTKIT_WARNING,
+        "context %s: the replicas of rank %d differ: in plane %d it is in %s, in plane %d in %s: "
+        "%s",
+        ctx->cfg.name, ftk_plane_home(ctx, ctx->rank), p, one, q, other, action);
+    ftk_event_of(&e, ctx, "sdc");
+    ftk_event_int(&e, "set", (int64_t)ctx->next_set);
+    ftk_event_int(&e, "of", ftk_plane_home(ctx, ctx->rank));
+    ftk_event_int(&e, "plane", q);
+    ftk_event_text(&e, "region", "");
+    ftk_event_text(&e, "action", action);
+    ftk_event_end(&e);
+}
+
+/* The replicas of this rank have taken different courses. */
+static int part_ways(struct ftkit_ctx *ctx, const struct place *all, int p, int q)
+{
+    count_try(ctx, true);
+    ctx->repair.differs = ctx->replica.tries > 1 ? FTK_DIFFERS_ALL : FTK_DIFFERS_HERE;
+    say_apart(ctx, all, p, q);
+    if (all[p].call == FTK_AT_CLOSE || all[q].call == FTK_AT_CLOSE) {
+        /* who has left the loop cannot go back: a relaunch can */
+        ftk_repair_flaw(ctx, ftk_fail(FTKIT_ERR_LOST, "a replica has left its loop alone"));
+    } else if (is_hopeless(ctx)) {
+        return end_job(ctx);
+    }
+    ftk_detect_raise(ctx);
+    return ftk_fail(FTKIT_ERR_PEER, "replicas are in different calls");
+}
+
+/* The first plane of these in which the replica is in another call than in plane `first`, -1. */
+static int find_other(unsigned planes, const struct place *all, int first)
+{
+    for (int p = first + 1; p < FTK_PLANES_MAX; p++)
+        if ((planes >> p & 1)
+            && (all[p].call != all[first].call || all[p].calls != all[first].calls))
+            return p;
+    return -1;
+}
+
+int ftk_replicas_meet(struct ftk_chan *ch)
+{
+    static const char what[] = "meeting replicas";
+    struct ftkit_ctx *ctx = ch->ctx;
+    const unsigned planes = ((1U << ctx->cfg.replicas) - 1) & ~ctx->replica.stale;
+    struct place all[FTK_PLANES_MAX] = { { 0, 0 } };
+    int first = 0;
+    if (ctx->cfg.replicas == 1 || ch->broken)
+        return FTKIT_OK;
+    all[ftk_plane_of(ctx, ctx->rank)] = (struct place){ ctx->replica.place, ctx->policy.calls };
+    const int rc = ftk_sphere_exchange_in(ch, planes, all, sizeof all[0], what);
+    while (!(planes >> first & 1))
+        first++;
+    const int other = rc == FTKIT_OK ? find_other(planes, all, first) : -1;
+    if (other < 0)
+        return rc;
+    /* All of them know it before one begins the repair, which revokes ch->comm: who has ended this
+     * exchange has a message of each other one, sent when that one knew.  The revocation may cut
+     * the exchange of the others, who go on all the same. */
+    struct place again[FTK_PLANES_MAX] = { { 0, 0 } };
+    (void)ftk_sphere_exchange_in(ch, planes, again, sizeof again[0], what);
+    return part_ways(ctx, all, first, other);
+}
+
 /* ---- the vote ------------------------------------------------------------------------- */
 
 void ftk_replicas_ask(
@@ -177,19 +301,19 @@ void ftk_replicas_ask(
     v->min[WORD_TRIES] = ctx->replica.line == ctx->committed ? -ctx->replica.tries : 0;
 }
 
-static int fail(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comparison *c)
+static void say_end(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comparison *c)
 {
-    if (c->result == FTK_SPHERE_SAME)
-        return ftk_fail(FTKIT_ERR_MISMATCH,
-            "set %" PRIu64 " was not committed: the replicas of another rank differ", set);
     char text[320];
+    if (c->result == FTK_SPHERE_SAME || ftk_plane_of(ctx, ctx->rank) != 0)
+        return;
     describe(ctx, c, text, sizeof text);
-    return ftk_fail(FTKIT_ERR_MISMATCH,
-        "set %" PRIu64 " was not committed: the replicas of rank %d differ in %s%s", set,
-        ftk_plane_home(ctx, ctx->rank), text,
+    ftk_report(FTKIT_ERROR,
+        "context %s: set %" PRIu64 " was not committed: the replicas of rank %d differ in %s%s",
+        ctx->cfg.name, set, ftk_plane_home(ctx, ctx->rank), text,
         c->result == FTK_SPHERE_MENDED ? " again, after they were put right"
-        : ctx->committed == 0          ? ": they begin with other data"
-                              : " again, after rollbacks: the program is not deterministic");
+        : ctx->committed > 0           ? " again, after rollbacks: the program is not deterministic"
+        : c->subject == FTK_SUBJECT_MESSAGE ? ": they have sent other data"
+                                            : ": they begin with other data");
 }
 
 int ftk_replicas_agreed(
@@ -208,9 +332,8 @@ int ftk_replicas_agreed(
         return FTK_REPLICAS_AGAIN;
     if (ctx->committed == 0 || tries >= MOST_TRIES) {
         ctx->replica.found += (uint64_t)tries;
-        ctx->replica.tries = 0;
-        ctx->repair.differs = FTK_DIFFERS_NOT;
-        return fail(ctx, set, c);
+        say_end(ctx, set, c);
+        return end_job(ctx);
     }
     ftk_detect_raise(ctx);
     return ftk_fail(FTKIT_ERR_PEER, "set %" PRIu64 ": replicas differ", set);

@@ -9,8 +9,12 @@
  *     again.
  *   - Otherwise the replicas of that rank go back to the line; the others stay.  If the set
  *     differs again, or if a message differs, all ranks go back.
- *   - If the set differs for the third time, or if there is no line yet, the call returns
- *     FTKIT_ERR_MISMATCH: the program is not deterministic. */
+ *   - If the set differs for the third time, or if there is no line yet, the job ends: the program
+ *     is not deterministic.
+ *
+ * A flipped bit can also change the course of a replica: it leaves its loop early, say.  So before
+ * each call in which all ranks wait for each other, the replicas of a rank tell each other which
+ * call it is. */
 #ifndef FTK_REPLICAS_H
 #define FTK_REPLICAS_H
 
@@ -22,6 +26,11 @@
  * FTKIT_ERR_PEER: a failure; FTKIT_ERR_CALLBACK: a region could not be mended. */
 int ftk_replicas_compare(struct ftk_chan *ch, struct ftk_mem_seg *own, struct ftk_comparison *c);
 
+/* This rank is about to wait for all ranks in a call of ftkit (ctx->replica.place).  Collective
+ * over the replicas of the rank whose planes do not stand still.  FTKIT_ERR_PEER: a failure; or the
+ * replicas are in different calls, and a repair follows, in which ranks go back or the job ends. */
+int ftk_replicas_meet(struct ftk_chan *ch);
+
 /* Two words of the vote that commits the set. */
 void ftk_replicas_ask(
     const struct ftkit_ctx *ctx, const struct ftk_comparison *c, struct ftk_vote *v);
@@ -30,7 +39,7 @@ void ftk_replicas_ask(
 enum { FTK_REPLICAS_AGAIN = 1 /* write the set again */ };
 
 /* FTKIT_OK: commit the set.  FTK_REPLICAS_AGAIN.  FTKIT_ERR_PEER: a repair follows, in which ranks
- * go back.  FTKIT_ERR_MISMATCH: see above. */
+ * go back, or the job ends. */
 int ftk_replicas_agreed(
     struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comparison *c, const struct ftk_vote *v);
 
