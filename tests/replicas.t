@@ -21,6 +21,7 @@ srand($seed);
 my $build = build();
 
 my $twins = { name => 'twins', steps => 60 };
+my %clone = (FTKIT_REPLICAS_LOST => 'clone'); # a plane takes over the state of one that is left alone
 
 # ---- no false alarm --------------------------------------------------------------------
 
@@ -149,15 +150,14 @@ for my $case ([ 2, 'buddy', 'transfer.corrupt:0:1', $sibling ], [ 2, 'xor', 'reb
         my $what = "$r replicas, $scheme, $lost, $fault";
         is(right($twins, $j, faults => $flip ? 2 : 1, quiet => 1,
                 $lost eq 'replay' ? (like => $like) : ()), '', $what);
-        is(back($j), join(' ', map { $lost eq 'replay' && $_ % 3 == 1 && $_ > 1 ? 1 : 0 } 0 .. 3 * $r - 1),
-            '... no other rank goes back');
+        is(back($j), join(' ', (0) x (3 * $r)), '... no other process goes back');
     }
 }
 # what is cloned is damaged when it is restored; and what goes back to the line
-for my $case ([ 'clone', 'restore.corrupt:2:1' ], [ 'replay', 'restore.corrupt:4:1' ]) {
+for my $case ([ 'clone', 'restore.corrupt:2:1:EIO' ], [ 'replay', 'restore.corrupt:1:1:EIO@1' ]) {
     my ($lost, $flip) = @$case;
     for my $scheme ('buddy', 'xor', 'own') {
-        my $j = replicas(2, $twins, fault => "app.mid:1:33:kill,$flip:EIO",
+        my $j = replicas(2, $twins, fault => "app.mid:1:33:kill,$flip",
             env => { FTKIT_REPLICAS_LOST => $lost, FTKIT_LEVEL_MEMORY_SCHEME => $scheme });
         is(right($twins, $j, faults => 2, quiet => 1, like => $another), '', "$scheme, $lost, $flip");
     }
@@ -191,6 +191,7 @@ for my $case ([ 'clone', 'restore.corrupt:2:1' ], [ 'replay', 'restore.corrupt:4
 # ---- programs that are not deterministic ----------------------------------------------------
 
 my $differ = qr/was not committed: the replicas of rank 1 differ in region 'data', .*/;
+my $rule = qr/error: context default: rank \d could not go on: replicas differ, and will differ again: .*ftkit_decide/;
 for my $case ([ 'random', qr/$differ again, after rollbacks: the program is not deterministic/ ],
     [ 'first', qr/set 1 was not committed: .* rank 1 differ .*: they begin with other data/ ])
 {
@@ -199,7 +200,68 @@ for my $case ([ 'random', qr/$differ again, after rollbacks: the program is not 
         my $j = replicas($r, { %$twins, args => [ '-m', $mode ] });
         isnt($j->{rc}, 0, "$r replicas, -m $mode: the job ends");
         like($j->{log}, $like, '... and says why');
+        like($j->{log}, $rule, '... and which rule it breaks');
     }
+}
+
+# a message has the time; or one replica has decided it for all
+{
+    my $j = replicas(2, leads('time'), n => 2, spares => 0, env => \%messages);
+    isnt($j->{rc}, 0, 'a time in a message: the job ends');
+    is(scalar(() = $j->{log} =~ /$rule/g), 1, '... with one line that names ftkit_decide');
+    like($j->{log}, qr/set 2 was not committed: the replicas of rank \d differ in message 1 with tag 1 to rank \d /, '... and the message');
+    cmp_ok($j->{log} =~ tr/\n//, '<', 40, '... and few others') or diag($j->{log});
+    my $p = leads('decided');
+    $j = replicas(2, $p, n => 2, spares => 0, env => \%messages);
+    is(right($p, $j, n => 2, quiet => 1), '', 'a time that is decided: nothing differs');
+}
+
+# ---- a flip changes the course of a replica ---------------------------------------------------
+
+my %soon = (FTKIT_RECOVER_STALL_SAY => '2s');
+my $parted = qr/made progress for \d+ s, and replicas are at different places: .*: all go back/;
+for my $case ([ 2, 0, 22 ], [ 2, 3, 22 ], [ 3, 2, 22 ], [ 2, 1, 39 ]) {
+    my ($r, $number, $at) = @$case;
+    my $p = leads('look');
+    my $fault = "flip.step:$number:$at:EIO";
+    my $j = replicas($r, $p, n => 2, fault => $fault, env => \%soon);
+    is(right($p, $j, n => 2, faults => 1), '', "$r replicas, $fault");
+    next if $at == 39; # the step is the last one either way
+    my $met = qr/rank @{[ $number % 2 ]} differ: in plane \d it is in ftkit_\w+ after \d+ calls? of ftkit_checkpoint, in plane \d in ftkit_\w+ after \d+ calls? .*: replicas go back$/m;
+    # a replica that follows may wait for the next outcome of the one that has left its loop
+    like($j->{log}, $number == 0 ? qr/$met|$parted/ : $met, '... which the replicas find');
+}
+# the others of its plane wait for it in MPI, and those of the other plane for what it decides
+{
+    my $p = leads('send');
+    my $j = replicas(2, $p, n => 2, fault => 'flip.step:0:22:EIO', env => \%soon);
+    is(right($p, $j, n => 2, faults => 1), '', 'a replica has left its loop, and all wait');
+    like($j->{log}, $parted, '... until this is found');
+}
+
+# ---- outcomes that MPI leaves open ---------------------------------------------------------------
+
+for my $case ([ 2, 'send', 2 ], [ 3, 'send', 2 ], [ 2, 'cancel', 3 ], [ 3, 'cancel', 3 ], [ 2, 'look', 2 ],
+    [ 2, 'probe', 2 ], [ 2, 'any', 2 ])
+{
+    my ($r, $mode, $n) = @$case;
+    my $p = leads($mode);
+    my $j = replicas($r, $p, n => $n, spares => 0, env => { FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+    is(right($p, $j, n => $n, quiet => 1), '', "$r replicas, leads -m $mode");
+}
+is(chain_breaks($_), '', "$_ replicas: a new leader adopts what the lost one has decided") for 2, 3;
+{
+    my $p = { name => 'cancels', steps => 60 };
+    my $j = replicas(2, $p, env => { FTKIT_CHECKPOINT_PERIOD => '3 calls' });
+    is(right($p, $j), '', 'receives are cancelled while their messages come');
+}
+for my $i (0 .. 5) {
+    my $r = $i == 5 ? 3 : 2;
+    my $p = random_program($seed * 100 + $i, 'cancel', $i % 2 ? qw(wild anytag p2p ahead) : ());
+    my $fault = $i % 3 == 0 ? slow_plane(1, 3) . ',' : ''; # this plane follows
+    $fault .= sprintf('%s:%d:%d:kill', one_of(qw(app.mid app.inflight app.op)), rand(3 * $r), 1 + rand(25)) if $i > 1;
+    my $j = replicas($r, $p, fault => $fault, env => { $i % 2 ? %clone : (), FTKIT_CHECKPOINT_PERIOD => one_of('2 calls', '7 calls') });
+    is(right($p, $j, quiet => 1), '', "$r replicas, " . title($p) . " $fault");
 }
 
 # ---- a process dies: the other plane goes on, and gives its state to that of the process ------------
@@ -217,11 +279,12 @@ for my $point (qw(app.mid ckpt.begin ckpt.packed ckpt.sealed ckpt.voted ckpt.com
         my $nth = $point =~ /^app/ ? 1 + int(rand(50))
             : $point eq 'finish.begin' ? 1 : 2 + int(rand(8));
         my $fault = "$point:$number:$nth:kill";
-        my $j = replicas(2, $twins, fault => $fault);
+        my $env = $number < 3 ? \%clone : {}; # by default its replacement begins at the last set
+        my $j = replicas(2, $twins, fault => $fault, env => $env);
         is(right($twins, $j, faults => 1, quiet => 1), '', "2 replicas, $fault");
         next if $point =~ /^finish/;
-        is(back($j), '0 0 0 0 0 0', '... nobody goes back');
-        is(clones($j), plane_of(2, $number), '... and the plane is cloned');
+        is(back($j), '0 0 0 0 0 0', '... nobody else goes back');
+        is(clones($j), %$env ? plane_of(2, $number) : '0 0 0 0 0 0', '... and the plane is cloned, or not');
     }
 }
 # the only spare is on the node of the sibling; or on another one, or all are on one node
@@ -246,7 +309,7 @@ for my $fault ('ckpt.begin:4:13:kill', 'ckpt.sealed:1:13:kill', 'log.drained:5:1
     my $long = { %$twins, steps => 100, args => [ '-n', 100 ] };
     my $fault = join(',', map { my $k = $_; ("app.mid:1:" . ($k ? 12 : 9) . ":kill\@$k",
                     "app.mid:4:" . ($k ? 12 : 15) . ":kill\@$k") } 0 .. 4);
-    my $j = replicas(2, $long, spares => 10, fault => $fault, timeout => 100);
+    my $j = replicas(2, $long, spares => 10, fault => $fault, timeout => 100, env => \%clone);
     is(right($long, $j, faults => 10, quiet => 1), '', '2 replicas, ten losses in a chain');
     is(back($j), '0 0 0 0 0 0', '... nobody goes back');
     my @cloned = split(/ /, clones($j));
@@ -256,7 +319,7 @@ for my $fault ('ckpt.begin:4:13:kill', 'ckpt.sealed:1:13:kill', 'log.drained:5:1
 my $waits = { name => 'waits', steps => 60, args => [ '-n', 60 ] };
 for my $fault ('app.step:1:23:kill', 'app.step:4:25:kill', 'app.step:0:26:kill@0,app.step:3:44:kill@0') {
     my $j = replicas(2, $waits, fault => $fault, spares => 2,
-        env => { FTKIT_CHECKPOINT_PERIOD => '7 calls' });
+        env => { %clone, FTKIT_CHECKPOINT_PERIOD => '7 calls' });
     is(right($waits, $j, faults => scalar(split(/,/, $fault)), quiet => 1), '',
         "2 replicas, ftkit_wait: $fault");
 }
@@ -264,7 +327,7 @@ for my $fault ('app.step:1:23:kill', 'app.step:4:25:kill', 'app.step:0:26:kill@0
 # other one has come to ftkit_finish() only after the repair
 for my $number (0, 5) {
     my $j = replicas(2, $twins, fault => "finish.begin:$number:1:kill",
-        env => { FTKIT_CHECKPOINT_PERIOD => '17 calls' });
+        env => { %clone, FTKIT_CHECKPOINT_PERIOD => '17 calls' });
     is(right($twins, $j, faults => 1, quiet => 1), '', "2 replicas, process $number dies at the end");
     # a call of ftkit_checkpoint is left if the other plane is late; it may have come to
     # ftkit_finish() before it knew of the failure, and then the plane that stands still goes back
@@ -281,7 +344,7 @@ for my $point (qw(clone.send clone.receive clone.committed ckpt.sealed ckpt.vote
 {
     for my $second (0, 4) {
         my $fault = "app.mid:1:23:kill\@0,$point:$second:" . ($point =~ /^ckpt|^replica/ ? 6 : 1) . ':kill@0';
-        my $j = replicas(2, $twins, fault => $fault, spares => 2);
+        my $j = replicas(2, $twins, fault => $fault, spares => 2, env => \%clone);
         is(right($twins, $j), '', "2 replicas, $fault");
         $hit += @{ $j->{faults} } == 2;
     }
@@ -289,7 +352,7 @@ for my $point (qw(clone.send clone.receive clone.committed ckpt.sealed ckpt.vote
 cmp_ok($hit, '>=', 12, '... and most of them have come to pass'); # each step is not of all ranks
 # three planes: two of them are cloned
 {
-    my $j = replicas(3, $twins, fault => 'app.mid:0:23:kill,app.mid:7:23:kill', spares => 2);
+    my $j = replicas(3, $twins, fault => 'app.mid:0:23:kill,app.mid:7:23:kill', spares => 2, env => \%clone);
     is(right($twins, $j, faults => 2, quiet => 1), '', '3 replicas, one dies in each of two planes');
     is(back($j), '0 0 0 0 0 0 0 0 0', '... nobody goes back');
 }
@@ -298,7 +361,7 @@ cmp_ok($hit, '>=', 12, '... and most of them have come to pass'); # each step is
     my $long = { %$twins, args => [ '-n', 110 ], steps => 110 };
     my $fault = join(',', map { sprintf('app.step:%d:%d:kill@%d', $_ % 2 ? 4 : 1,
                 $_ < 2 ? 10 + 9 * $_ : 17, $_ / 2) } 0 .. 9);
-    my $j = replicas(2, $long, fault => $fault, spares => 10, timeout => 100);
+    my $j = replicas(2, $long, fault => $fault, spares => 10, timeout => 100, env => \%clone);
     is(right($long, $j, faults => 10, quiet => 1), '', 'ten failures in turn');
     is(back($j), '0 0 0 0 0 0', '... nobody goes back');
 }
@@ -311,14 +374,14 @@ cmp_ok($hit, '>=', 12, '... and most of them have come to pass'); # each step is
 for my $p (@same) {
     my $number = int(rand(8));
     my $fault = fault_of($p, $number % 4) =~ s/:\d+:/:$number:/r;
-    my $j = replicas(2, $p, n => 4, fault => $fault);
+    my $j = replicas(2, $p, n => 4, fault => $fault, env => $number % 2 ? \%clone : {});
     is(right($p, $j, n => 4, quiet => 1), '', title($p) . ": $fault");
-    is(back($j), '0 0 0 0 0 0 0 0', '... nobody goes back') if $j->{log} =~ /stand still/;
+    is(back($j), '0 0 0 0 0 0 0 0', '... nobody else goes back') if $j->{log} =~ /stand still|rank \d returns/;
 }
 # the second replacement of a process repeats the set-up of its sibling, from which its plane is cloned
 for my $p (grep { title($_) =~ /^(?:comms|inters)$/ } @same) {
     my $j = replicas(2, $p, n => 4, spares => 2, fault => 'app.step:5:13:kill@0,app.step:5:7:kill@1',
-        env => { FTKIT_CHECKPOINT_PERIOD => '4 calls' });
+        env => { %clone, FTKIT_CHECKPOINT_PERIOD => '4 calls' });
     is(right($p, $j, n => 4, faults => 2, quiet => 1), '', title($p) . ': a process is lost twice');
     is(back($j), '0 0 0 0 0 0 0 0', '... nobody goes back');
 }
@@ -350,6 +413,21 @@ for my $point (qw(replica.decided replica.compared ckpt.sealed repair.restored l
         my $fault = "flip.data:$flipped:20:EIO,$point:$killed:$nth:kill\@0";
         my $j = replicas($r, $twins, fault => $fault, spares => 2);
         is(right($twins, $j), '', "$r replicas, $fault");
+    }
+}
+
+# a process of the good plane dies before the replicas have compared: the other plane is not copied
+# without a comparison, unless the user has chosen that, and then a line says so
+for my $lost ('compared', 'clone') {
+    my $fault = 'flip.data:4:20:EIO,ckpt.begin:2:5:kill@0';
+    my $j = replicas(2, $twins, fault => $fault, spares => 2, env => { FTKIT_REPLICAS_LOST => $lost });
+    is($j->{rc}, 0, "$lost, $fault: the job ends well") or diag($j->{log});
+    if ($lost eq 'compared') {
+        is(right($twins, $j, faults => 2, like => qr/set 5: the replicas of rank 1 differ: region 'data'/), '',
+            '... the flip is found, and put right');
+    } else {
+        is(back($j), '0 0 0 0 0 0', '... nobody goes back');
+        like($j->{log}, qr/plane 1 is alone until then: a bit that flips in it after set 4 is not found/, '... with a warning');
     }
 }
 

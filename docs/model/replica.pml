@@ -17,6 +17,9 @@
  *   - A plane is whole if it has lost no process and does not stand still.  If one plane is whole,
  *     the other one stands still.  A set is due at the call after the last one that any rank of the
  *     whole plane has begun.  There the ranks that stand still get the state of their siblings.
+ *   - FLIPS: a bit flips in one process.  The replicas of a rank compare at each set, and return to the
+ *     last one if they differ.  A plane that is left alone has not been compared since the line.  So
+ *     nothing is cloned from it: the lost process returns to the last set.  No set has the bit.
  *   - If no plane is whole, all ranks return to the last set.
  *   - A rank that comes to a step, or is in one, writes no set: then the lost process, or the plane
  *     that stands still, returns to the last set, and the others wait in the step.
@@ -30,6 +33,9 @@
 #endif
 #ifndef CALLS
 #define CALLS 5
+#endif
+#ifdef BREAK_COMPARED
+#define FLIPS
 #endif
 #define PERIOD 2
 #define WAIT 3
@@ -47,6 +53,8 @@ byte steps[NP]; /* steps passed */
 byte next[NP];  /* the call that writes the next set */
 byte com[NP];   /* the newest set that the process knows to be committed */
 bool dead[NP];
+bool bad[NP]; /* the process has a flipped bit */
+byte flips = 1;
 
 /* the set that is being voted on, or the last one */
 byte set = 1, vote = 1; /* committed by any process; voted by all */
@@ -116,6 +124,7 @@ inline take_vote()
         if
         :: st[i] == CALL ->
             assert(top == 0 || top == at[i]); /* all ranks are at the same call */
+            assert(!bad[i]);
             top = at[i];
             val[RANK(i)] = at[i]
         :: else
@@ -132,6 +141,7 @@ inline take_vote()
 inline see(x)
 {
     com[x] = vote;
+    bad[x] = (st[x] == STILL -> bad[x ^ 2] : bad[x]);
     set = vote;
     stale = false;
     at[x] = val[RANK(x)];
@@ -145,6 +155,7 @@ inline see(x)
 inline return_to_line(x)
 {
     dead[x] = false;
+    bad[x] = false;
     com[x] = set;
     at[x] = val[RANK(x)];
     next[x] = due;
@@ -208,6 +219,12 @@ inline one_plane(whole, other)
 #ifdef BREAK_IN_STEP
     if
     :: false -> skip
+#elif defined(FLIPS) && !defined(BREAK_COMPARED)
+    if
+    :: true ->
+        back_or_stay(other);
+        back_or_stay(other + 1);
+        stale = false
 #else
     if
     :: st[whole] == STEP || st[whole + 1] == STEP || st[whole] == END || st[whole + 1] == END ->
@@ -238,7 +255,8 @@ inline repair()
     }
     if
     :: !any -> /* no process is left that has seen the vote: the set is not committed */
-        vote = set;
+        vote--;
+        set = vote;
         val[0] = old_val[0];
         val[1] = old_val[1];
         due = old_due
@@ -269,6 +287,27 @@ inline repair()
     :: atomic { LIVES(x) && !raised && com[x] != vote -> see(x) }                                  \
     :: atomic { left > 0 && LIVES(x) && !OVER -> left--; dead[x] = true }
 
+/* The replicas of rank x differ: they return to the line. */
+#define DIFFERS(x) (!stale && bad[x] != bad[(x) + 2])
+inline compare(x)
+{
+    if
+    :: DIFFERS(x) ->
+        return_to_line(x);
+        return_to_line(x + 2)
+    :: else
+    fi
+}
+
+#ifdef FLIPS
+#define FLIP(x)                                                                                    \
+    :: atomic { flips > 0 && LIVES(x) && st[x] != STILL && st[x] != END && com[x] == vote ->      \
+           flips--;                                                                                \
+           bad[x] = true }
+#else
+#define FLIP(x)
+#endif
+
 #define OVER (st[0] == END && st[1] == END && st[2] == END && st[3] == END)
 
 active proctype world()
@@ -290,7 +329,17 @@ active proctype world()
     PROCESS(1)
     PROCESS(2)
     PROCESS(3)
-    :: atomic { HEALTHY && IN_SET(0) && IN_SET(1) && IN_SET(2) && IN_SET(3) -> take_vote() }
+    FLIP(0)
+    FLIP(1)
+    FLIP(2)
+    FLIP(3)
+    :: atomic { HEALTHY && IN_SET(0) && IN_SET(1) && IN_SET(2) && IN_SET(3) ->
+           if
+           :: DIFFERS(0) || DIFFERS(1) ->
+               compare(0);
+               compare(1)
+           :: else -> take_vote()
+           fi }
     :: atomic { HEALTHY && IN_STEP(0) && IN_STEP(1) && IN_STEP(2) && IN_STEP(3) -> pass_step() }
     :: atomic { !HEALTHY -> repair() }
     :: OVER -> break

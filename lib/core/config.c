@@ -81,8 +81,8 @@ static const struct word lines[] = { { "together", FTK_LINE_TOGETHER }, { "apart
     { NULL, 0 } };
 static const struct word compared[] = { { "regions", FTK_COMPARED_REGIONS },
     { "messages", FTK_COMPARED_MESSAGES }, { NULL, 0 } };
-static const struct word lost_replicas[] = { { "clone", FTK_LOST_CLONE },
-    { "replay", FTK_LOST_REPLAY }, { NULL, 0 } };
+static const struct word lost_replicas[] = { { "compared", FTK_LOST_COMPARED },
+    { "clone", FTK_LOST_CLONE }, { "replay", FTK_LOST_REPLAY }, { NULL, 0 } };
 static const struct word outputs[] = { { "first", FTK_OUTPUT_FIRST }, { "all", FTK_OUTPUT_ALL },
     { NULL, 0 } };
 static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
@@ -259,10 +259,12 @@ static const struct key keys[] = {
         "that the rank has sent to other teams since the last set." },
     { "replicas", "output", AT(replica_output), WORD(outputs), "first", "first or all",
         "Whose standard output is seen: that of the first replica of each rank, or of all." },
-    { "replicas", "lost", AT(replica_lost), WORD(lost_replicas), "clone", "clone or replay",
-        "What follows the loss of a replica. clone: its plane stands still and gets the state of "
-        "another plane; no rank goes back. replay: the replicas of this rank go back to the last "
-        "set." },
+    { "replicas", "lost", AT(replica_lost), WORD(lost_replicas), "compared",
+        "compared, clone or replay",
+        "What follows the loss of a replica. replay: its replacement begins at the last set, and "
+        "computes again. clone: its plane stands still, and gets the state of another plane at the "
+        "next set. compared: clone if two other planes are left, which are compared then; "
+        "otherwise replay." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks that are lost together with a node; 0: as the host names say." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",

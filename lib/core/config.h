@@ -29,7 +29,7 @@ enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUP
 enum ftk_line { FTK_LINE_TOGETHER, FTK_LINE_APART };
 enum ftk_outputs { FTK_OUTPUT_FIRST, FTK_OUTPUT_ALL };
 enum ftk_compared { FTK_COMPARED_REGIONS, FTK_COMPARED_MESSAGES };
-enum ftk_lost_replicas { FTK_LOST_CLONE, FTK_LOST_REPLAY };
+enum ftk_lost_replicas { FTK_LOST_COMPARED, FTK_LOST_CLONE, FTK_LOST_REPLAY };
 enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL };
 enum ftk_debug { FTK_DEBUG_NONE, FTK_DEBUG_REGIONS };
 enum ftk_measure_energy { FTK_ENERGY_AUTO, FTK_ENERGY_OFF };
@@ -86,7 +86,7 @@ struct ftk_config {
     int replicas;                     /* replicas.count = 1 */
     int replica_compare;              /* replicas.compare = regions */
     int replica_output;               /* replicas.output = first */
-    int replica_lost;                 /* replicas.lost = clone */
+    int replica_lost;                 /* replicas.lost = compared */
     int ranks_per_node;               /* topology.ranks_per_node = 0: host names */
     int spares;                       /* spares.count = 0 */
     bool spares_exit;                 /* spares.exit = true */

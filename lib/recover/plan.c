@@ -252,7 +252,7 @@ static bool needs_line(const struct ftk_facts *f, const struct ftk_plan *p, int 
  * replacement can replay its set-up. */
 static bool by_planes(const struct ftk_facts *f, const struct ftk_plan *p)
 {
-    return f->rules->planes > 1 && f->rules->team && f->nlive > 0 && p->nranks == f->nranks
+    return f->rules->replicas > 1 && f->rules->team && f->nlive > 0 && p->nranks == f->nranks
            && p->line > 0 && !p->from_file && !f->of_earlier_job;
 }
 

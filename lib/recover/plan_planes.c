@@ -4,6 +4,7 @@
  *
  * Planes exchange no messages.  So a plane that has lost a rank can stand still while another one
  * goes on, and take over the state of the other one later.  No rank of a whole plane goes back.
+ * Where that state would not be compared, the lost rank replays within its plane instead.
  * [DINO clones the sibling of the lost replica, while the siblings of all others go on] */
 #include "recover.h"
 
@@ -59,7 +60,18 @@ static bool may_write(
     return true;
 }
 
-/* No set comes: teams return to the line, as far as they are in these planes. */
+/* Whether planes that stand still may get the state of another plane.  That state has not been
+ * compared since the line.  If two planes are left, they are compared at the set; a plane that is
+ * left alone hands on a flipped bit, and nobody ever finds it. */
+static bool may_clone(const struct ftk_plan_rules *rules, unsigned stale)
+{
+    int whole = 0;
+    for (int p = 0; p < rules->replicas; p++)
+        whole += !(stale >> p & 1);
+    return rules->lost == FTK_LOST_CLONE || (rules->lost == FTK_LOST_COMPARED && whole > 1);
+}
+
+/* Nothing is cloned: teams return to the line, as far as they are in these planes. */
 static void go_back(const struct ftk_census *c, const struct ftk_plan_rules *rules, unsigned stale,
     int n, struct ftk_plan *p)
 {
@@ -76,14 +88,14 @@ static void go_back(const struct ftk_census *c, const struct ftk_plan_rules *rul
 bool ftk_plan_planes(
     const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p)
 {
-    const int planes = rules->planes, n = p->nranks / planes;
+    const int planes = rules->replicas, n = p->nranks / planes;
     unsigned stale = 0;
     uint64_t calls;
     for (int i = 0; i < planes; i++)
         stale |= (unsigned)!is_whole(c, p, i, n) << i;
     if (stale == 0 || stale == (1u << planes) - 1 || any_differs(c))
         return false;
-    if (!may_write(c, p, stale, n, &calls)) {
+    if (!may_clone(rules, stale) || !may_write(c, p, stale, n, &calls)) {
         go_back(c, rules, stale, n, p);
         return true;
     }

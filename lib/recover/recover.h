@@ -154,8 +154,8 @@ struct ftk_plan_rules {
     const int *team; /* [nranks] < nranks, team of each rank: only teams that have lost a rank roll
                           back; NULL: all ranks do */
     bool all;        /* all ranks roll back, whatever the teams are */
-    int planes;      /* of which each can stand still alone: replicas.count, or 1 */
     int replicas;    /* replicas.count; 0: as 1 */
+    int lost;        /* enum ftk_lost_replicas */
 };
 
 /* Return the rules for completing a set of a level outside of a repair. */
@@ -177,8 +177,9 @@ void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem);
 int ftk_plan_groups(const struct ftk_census *c, struct ftk_plan *p);
 /* With replicas, if a plane is whole: the planes that have lost a rank, or wait for the line, stand
  * still, all of their ranks roll back, and no other rank does.  At the next set they get the state
- * of a whole plane (p->stale, FTK_PENDING_CLONE).  If no set can come, the teams of their ranks
- * that need the line roll back, within these planes.  False: no plane is whole, or all are; nothing
+ * of a whole plane (p->stale, FTK_PENDING_CLONE).  If no set can come, or nobody would compare that
+ * state (rules->lost), the teams of their ranks that need the line roll back, within these planes.
+ * False: no plane is whole, or all are; nothing
  * is changed.  A step of ftk_plan_make(). */
 bool ftk_plan_planes(
     const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p);

@@ -92,7 +92,7 @@ static int make_plan(struct ftk_attempt *a)
     rules.attempts = ctx->cfg.attempts;
     rules.supply = ctx->cfg.supply;
     rules.nsupply = ctx->cfg.nsupply;
-    rules.planes = ctx->cfg.replica_lost == FTK_LOST_CLONE ? ctx->cfg.replicas : 1;
+    rules.lost = ctx->cfg.replica_lost;
     for (;;) {
         (void)FTK_FAULT("repair.census");
         int rc = ftk_census_take(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, a->s, &a->census);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "attempt.h"
 #include "core/event.h"
@@ -45,6 +46,18 @@ static void tell_sources(const struct ftk_attempt *a)
         FTKIT_INFO, "context %s: set %llu: %s", ctx->cfg.name, (unsigned long long)p->line, text);
 }
 
+/* Report a plane whose state others get, and which has nobody to be compared with. */
+static void tell_alone(const struct ftkit_ctx *ctx, const struct ftk_plan *p)
+{
+    const unsigned whole = ((1U << ctx->cfg.replicas) - 1) & ~p->stale;
+    if ((whole & (whole - 1)) != 0)
+        return;
+    ftk_report(FTKIT_WARNING,
+        "context %s: plane %d is alone until then: a bit that flips in it after set %llu is not "
+        "found (replicas.lost = compared finds it)",
+        ctx->cfg.name, ffs((int)whole) - 1, (unsigned long long)p->line);
+}
+
 /* Report the ranks that roll back: "ranks 2 and 3 return to set 7, all others go on". */
 static void tell_back(const struct ftk_attempt *a)
 {
@@ -59,6 +72,7 @@ static void tell_back(const struct ftk_attempt *a)
             "context %s: %s stand still until call %llu, which gives them the state of their "
             "replicas; all others go on",
             ctx->cfg.name, ranks, (unsigned long long)p->clone_at);
+        tell_alone(ctx, p);
         return;
     }
     if (p->line)

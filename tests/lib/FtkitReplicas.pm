@@ -9,7 +9,7 @@ use FtkitLog;
 use FtkitTest;
 use Test::More;
 
-our @EXPORT = qw(replicas right back clones alike);
+our @EXPORT = qw(replicas right back clones alike leads random_program slow_plane chain_breaks);
 
 # A job with r replicas of n ranks.  {planes}: the result of each plane.  {sdc}: of each process
 # found, corrected, rollbacks, takeovers, clones and degraded.
@@ -54,6 +54,32 @@ sub clones { my ($j) = @_; return join(' ', map { $_->[4] // '-' } @{ $j->{sdc} 
 sub alike {
     return grep { title($_) =~ /^(?:wavefront|transpose|halo3d|comms|collect|inters)$|-m halo$/ }
         programs(), call_programs(), ahead_programs();
+}
+
+# Outcomes that MPI leaves open: a program of one mode, see tests/mpi/leads.c.
+sub leads {
+    my ($mode) = @_;
+    return { name => 'leads', steps => 40, args => [ '-m', $mode, '-n', 40 ] };
+}
+
+# A random program whose ranks call ftkit_checkpoint() together: see tests/mpi/script.c.
+sub random_program {
+    my ($seed, @kinds) = @_;
+    return { name => 'script', steps => 30,
+        args => [ '-m', join(',', 'together', @kinds), '-s', $seed, '-n', 30 ] };
+}
+
+# A fault: the ranks of a plane pause at each operation of a random program, n ranks in a plane.
+sub slow_plane { my ($plane, $n) = @_; return join(',', map { "app.op:$_:*:late" } $plane * $n .. $plane * $n + $n - 1) }
+
+# The leader of rank 0 dies when others have used what it has decided, and the next leader does not
+# know it.  Returns the errors.
+sub chain_breaks {
+    my ($r) = @_;
+    my $p = leads('chain');
+    my $j = replicas($r, $p, n => 4, fault => 'app.mid:0:1:kill@0');
+    my $errors = right($p, $j, n => 4, faults => 1, quiet => 1);
+    return back($j) =~ /[1-9]/ ? "$errors, rollbacks: " . back($j) : $errors;
 }
 
 1;

@@ -552,7 +552,8 @@ static struct ftk_plan_rules two_planes(void)
     static const int team[] = { 0, 1, 0, 1 };
     struct ftk_plan_rules r = RULES(4, spare_end);
     r.team = team;
-    r.planes = 2;
+    r.replicas = 2;
+    r.lost = FTK_LOST_CLONE;
     return r;
 }
 
@@ -606,7 +607,6 @@ static void a_spare_away_from_siblings(void **state)
     for (int alone = 0; alone < 2; alone++) {
         struct ftk_census c = running(4, 2, 5);
         struct ftk_plan_rules r = two_planes();
-        r.replicas = 2;
         c.entries[4].node = c.entries[2].node; /* of the other replica of rank 0 */
         c.entries[5].node = c.entries[alone ? 2 : 1].node;
         const int want = alone ? 4 : 5;
@@ -625,7 +625,7 @@ static void a_segment_of_a_sibling(void **state)
     for (int replicas = 1; replicas <= 2; replicas++) {
         struct ftk_census c = running(4, 1, 5);
         struct ftk_plan_rules r = two_planes();
-        r.planes = 1;
+        r.lost = FTK_LOST_REPLAY;
         r.replicas = replicas;
         c.entries[1].nsegs = 0; /* neither its own one nor its copy of that of rank 0 */
         lose(&c, 0);
