@@ -84,8 +84,21 @@ static void note(const char *path, const char *point, const char *what)
     (void)close(fd);
 }
 
+/* A process that is slow: no failure, so there is no line.  Another time at each visit, the same in
+ * each run. */
+static int be_late(void)
+{
+    static uint64_t x;
+    x = (x + (uint64_t)own_rank + 1) * 6364136223846793005U;
+    const struct timespec t = { 0, (long)(x >> 33) % 3000000 };
+    (void)nanosleep(&t, NULL);
+    return 0;
+}
+
 static int act(const struct rule *r)
 {
+    if (strcmp(r->action, "late") == 0)
+        return be_late();
     note(getenv("FTKIT_FAULT_LOG"), r->point, r->action);
     if (strcmp(r->action, "kill") == 0) {
         kill(getpid(), SIGKILL);

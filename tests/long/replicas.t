@@ -70,6 +70,7 @@ sub campaign {
         my $j = replicas($r, $p, fault => $f, spares => 6, timeout => 100,
             env => { FTKIT_CHECKPOINT_PERIOD => one_of('2 calls', '5 calls', '13 calls'),
                 FTKIT_REPLICAS_COMPARE => one_of('regions', 'messages'),
+                FTKIT_REPLICAS_LOST => one_of('compared', 'clone'),
                 FTKIT_LEVEL_MEMORY_SCHEME => one_of('buddy', 'xor', 'own') });
         $hits += @{ $j->{faults} } > 0;
         $cloned += clones($j) =~ /[1-9]/;
@@ -101,6 +102,60 @@ my $sets = $ENV{FTKIT_TEST_SETS} // 10_000;
     unlike($j->{log}, qr/replicas of rank/, '... no replicas differ');
     my @committed = map { /"event":"set","set":(\d+)/g } map { slurp($_) } glob("$j->{dir}/events/*");
     cmp_ok((sort { $b <=> $a } @committed)[0] // 0, '>=', $sets, '... and so many were committed');
+}
+
+# ---- random programs: long sends to posted receives of any source, probes, tests, cancels, planes
+# that are slower than others -------------------------------------------------------------------
+
+my @kinds = ([], ['cancel'], [qw(cancel wild anytag p2p ahead)], [qw(wild ahead middle)],
+    [qw(cancel wild collective persistent wait)]);
+for my $kills (0 .. 2) {
+    my ($bad, $hits, $lost) = (0, 0, 0);
+    for my $i (1 .. $count) {
+        my $r = 2 + int(rand(2));
+        my $p = random_program($seed * 10_000 + $i, @{ one_of(@kinds) });
+        my $fault = join(',', map { sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid app.inflight app.op
+                        log.received log.drained ckpt.voted)), rand(3 * $r), 1 + rand(40)) } 1 .. $kills);
+        my $slow = int(rand(2 * $r));
+        $fault = join(',', slow_plane($slow, 3), $fault || ()) if $slow < $r;
+        my $j = replicas($r, $p, fault => $fault, spares => 6, timeout => 100,
+            env => { FTKIT_CHECKPOINT_PERIOD => one_of('2 calls', '5 calls', '13 calls'),
+                FTKIT_REPLICAS_LOST => one_of('compared', 'clone') });
+        $hits += @{ $j->{faults} } > 0;
+        my $gone = $kills > 1 && is_lost($j);
+        $lost += $gone;
+        my $wrong = $gone ? '' : right($p, $j, quiet => 1);
+        $bad += $wrong ne '';
+        diag("$r replicas, ", title($p), ", $fault: $wrong") if $wrong ne '';
+    }
+    is($bad, 0, "random programs, $kills kill(s): $count runs, $hits with a failure, $lost lost");
+}
+for my $r (2, 3) {
+    my @bad = grep { $_ ne '' } map { chain_breaks($r) } 1 .. $count / 4;
+    is("@bad", '', "$r replicas: the leader of a chain dies");
+}
+for my $mode (qw(send cancel look probe any)) {
+    my $p = leads($mode);
+    my @bad = grep { $_ ne '' } map { right($p, replicas(2 + $_ % 2, $p, env => { FTKIT_CHECKPOINT_PERIOD => '1 calls' }), quiet => 1) } 1 .. $count / 4;
+    is("@bad", '', "leads -m $mode");
+}
+
+# ---- a bit flips, and processes die: no wrong result -------------------------------------------------
+
+for my $r (2, 3) {
+    my ($bad, $hits, $lost) = (0, 0, 0);
+    for my $i (1 .. $count) {
+        my $fault = sprintf('flip.%s:%d:%d:EIO,', one_of(qw(data grown packed strided)), rand(3 * $r), 2 + rand(40)) . in_loop($r);
+        my $j = replicas($r, $twins, fault => $fault, spares => 6, timeout => 100,
+            env => { FTKIT_CHECKPOINT_PERIOD => one_of('2 calls', '5 calls') });
+        $hits += @{ $j->{faults} } > 1;
+        my $gone = is_lost($j);
+        $lost += $gone;
+        my $wrong = $gone ? '' : right($twins, $j);
+        $bad += $wrong ne '';
+        diag("$r replicas, $fault: $wrong") if $wrong ne '';
+    }
+    is($bad, 0, "$r replicas, a flip and a kill: $count runs, $hits with both, $lost lost");
 }
 
 # ---- kills ------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@
  *
  * Words may follow.  ahead: requests stay under way when a round ends; middle: all ranks call
  * ftkit_checkpoint() also in the middle of a round; ask: a rank asks for a durable set before each
- * third call; wait: all ranks call ftkit_wait() behind each third round.  Kinds (p2p, ring, wild,
- * anytag, collective, persistent): the program has no others.
+ * third call; cancel: receives are cancelled, and begun again; wait: all ranks call ftkit_wait()
+ * behind each third round.  Kinds (p2p, ring, wild, anytag, collective, persistent): the program
+ * has no others.
  * Otherwise the seed chooses the kinds, and ahead.
  *
  * A message has a head, a word that is the same in every run, and a word that has all that the
@@ -351,6 +352,21 @@ static void complete(int slot, MPI_Status *st)
     }
 }
 
+/* The receive that was begun last has a message, or it has none and is begun again. */
+static void cancel(const struct foreign *f, const struct op *o)
+{
+    MPI_Status st;
+    int cancelled = 0;
+    if (!m->begun[o->slot] || !done(MPI_Cancel(&req[o->slot]))
+        || !done(MPI_Wait(&req[o->slot], &st)) || !done(MPI_Test_cancelled(&st, &cancelled)))
+        return;
+    m->order = foreign_mix(m->order, (uint64_t)cancelled);
+    if (cancelled)
+        begin(f, &s.ops[m->begun[o->slot] - 1]);
+    else
+        complete(o->slot, &st);
+}
+
 static int wait_for(
     const struct op *o, int n, MPI_Request *q, int *many, int *which, MPI_Status *st)
 {
@@ -530,6 +546,9 @@ static void perform(struct foreign *f, const struct op *o)
         break;
     case TAKE:
         take(o);
+        break;
+    case CANCEL:
+        cancel(f, o);
         break;
     default:
         if (o->what >= WAIT)

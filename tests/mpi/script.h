@@ -59,6 +59,7 @@ enum what {
     WAITSOME,
     TESTANY, /* until one is complete */
     TEST,    /* once */
+    CANCEL,  /* the receive that was begun last, which is begun again unless it has a message */
     TAKE     /* the content of a receive or a collective goes into the state */
 };
 
@@ -94,6 +95,7 @@ struct script {
     bool middle;    /* all ranks also call it in the middle of a round */
     bool waits;     /* all ranks call ftkit_wait() behind some rounds */
     bool asks;      /* some calls of ftkit_checkpoint come with a request for a durable set */
+    bool cancels;   /* receives are cancelled while their messages come */
     bool ahead;     /* requests may stay under way when a round ends */
     int rare;       /* this rank calls so many times less often */
     unsigned parts; /* kinds of parts, a bit each */
@@ -287,6 +289,16 @@ static inline void script_send(struct script *s, const struct message *m)
     script_open(s, &slot, 1, m->late);
 }
 
+/* Perhaps cancel the receive of a slot, before another one is begun. */
+static inline void script_cancel(struct script *s, int slot)
+{
+    if (!s->cancels || script_below(&s->own, 3) != 0)
+        return;
+    if (script_below(&s->own, 2) == 0)
+        script_add(s, PAUSE);
+    script_add(s, CANCEL)->slot = slot;
+}
+
 static inline void script_receive(struct script *s, const struct message *m)
 {
     static const enum what ways[] = { RECV, RECV, IRECV, IRECV, IRECV, PROBE, IPROBE, MPROBE };
@@ -298,6 +310,7 @@ static inline void script_receive(struct script *s, const struct message *m)
     if (way == IRECV) {
         int slot = script_slot(s);
         script_message(s, way, m)->slot = slot;
+        script_cancel(s, slot);
         script_open(s, &slot, 1, false);
         return;
     }
@@ -391,6 +404,8 @@ static inline void script_wild_receives(struct script *s, struct message m, int 
         if (way == IRECV)
             slots[i] = script_slot(s);
         script_message(s, way, &m)->slot = slots[i];
+        if (way == IRECV)
+            script_cancel(s, slots[i]);
         if (way == MPROBE)
             script_message(s, MRECV, &m);
     }
@@ -518,6 +533,8 @@ static inline bool script_variant(struct script *s, const char *variant)
             s->waits = true;
         else if (strcmp(w, "ahead") == 0)
             s->ahead = true;
+        else if (strcmp(w, "cancel") == 0)
+            s->cancels = true;
         else if (strcmp(w, "middle") == 0)
             s->middle = true;
         else if (strcmp(w, "together") != 0)
