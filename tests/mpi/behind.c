@@ -1,5 +1,6 @@
 /* A program whose ranks have their results only behind ftkit_close: rank R writes PATH.R, once.
- * From step 10, which passes app.tail, it calls ftkit_scrub, ftkit_wait, ftkit_finish and ftkit_close.
+ * From step 10, which passes app.tail, it calls ftkit_scrub, ftkit_wait, ftkit_finish and
+ * ftkit_close.
  *
  *   behind PATH [HOW]     HOW: close (default); segv, kill, abort: all ranks end so in step 12,
  *                         in every attempt; halt: rank 1 asks for a halt in step 12; forget: no

@@ -498,8 +498,8 @@ static void trouble_and_repetition(void **state)
     }
 }
 
-/* One rank alone dies again and again, with the same set as the line; the calls of the survivors may
- * differ by one.  Another rank, another call, or another line begins the count anew. */
+/* One rank alone dies again and again, with the same set as the line; the calls of the survivors
+ * may differ by one.  Another rank, another call, or another line begins the count anew. */
 static void a_rank_dies_again(void **state)
 {
     const struct ftk_repeats twice = { .of = 5, .weight = 8, .deaths = 2, .rank = 1, .calls = 7 };
