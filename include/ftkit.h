@@ -172,7 +172,8 @@ FTKIT_API int ftkit_close(ftkit_ctx **ctx);
 
 /**
  * The resilient communicator: the working ranks, numbered from 0, without the spares.
- * A repair replaces it, so ask again after FTKIT_ROLLED_BACK or use ftkit_bind_comm().
+ * A repair replaces it, so ask again after FTKIT_ROLLED_BACK or use ftkit_bind_comm().  Calls on
+ * the old one fail, and the third such call in a row ends the job.
  * A failed peer makes its calls return errors, as with MPI_ERRORS_RETURN.  Other errors go
  * to the error handler of the communicator that was given to ftkit_open().  The resilient
  * communicator belongs to ftkit: do not free it.  MPI_COMM_NULL for a NULL context.
@@ -698,7 +699,9 @@ FTKIT_API int ftkit_abort(MPI_Comm comm, int code);
 /** Write a set at the next ftkit_checkpoint(), whatever the period is.  With durable != 0 the
  * set also goes to the file system: ftkit_checkpoint() then waits for an earlier set that is
  * still being written there, and ftkit_wait() waits for the requested set.  Call this function
- * on every rank before the same ftkit_checkpoint(); the call itself does not communicate.
+ * on every rank before the same ftkit_checkpoint(); the call itself does not communicate.  If
+ * only some ranks call this function, the job ends with a line (when a rank that has and one that
+ * has not are on the same node).
  * With checkpoint.line = apart the call of one rank is enough.  While an earlier set is still
  * being written to the file system, the requested set stays in memory, and a later set goes to
  * the file system.  ftkit_wait() may give up the requested set: a later ftkit_checkpoint() then

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "close.h"
+#include "core/epoch.h"
 #include "core/escape.h"
 #include "core/log_ops.h"
 #include "core/mpi_shim.h"
@@ -45,8 +46,7 @@ void ftk_free_context(struct ftkit_ctx *ctx)
     ftk_mpi_free(&ctx->comms.app);
     ftk_mpi_free(&ctx->comms.act);
     ftk_mpi_free(&ctx->comms.ctl);
-    for (int i = 0; i < ctx->retired.n; i++)
-        ftk_mpi_free(&ctx->retired.comm[i]);
+    ftk_free_all_retired(ctx);
     ftk_detect_close(ctx);
     ftk_mpi_free(&ctx->base);
     ftk_region_free_all(ctx);
@@ -56,7 +56,6 @@ void ftk_free_context(struct ftkit_ctx *ctx)
     for (int i = 0; i < FTK_LEVELS; i++)
         ftk_level_close(&ctx->level[i],
             ctx->dead || ftk_place_is(ctx->level[i].mem.place.kind, FTK_OUTLIVES_CONTEXT));
-    free(ctx->retired.comm);
     free(ctx->domain);
     free(ctx->teams);
     free(ctx->incarnations);

@@ -5,6 +5,7 @@
 #include "core/log_ops.h"
 #include "core/progress.h"
 #include "detect/detect.h"
+#include "detect/misuse.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
 #include "describe.h"
@@ -130,12 +131,16 @@ static int checkpoint_slow(ftkit_ctx *ctx)
         if (!may_write(ctx)) /* a repair has put off the set: no rank makes this one */
             return FTKIT_OK;
         struct ftk_chan ch = ftk_chan_of(ctx);
+        if (ctx->policy.requested && !ctx->detect.failed)
+            at(ctx, FTK_AT_REQUEST);
         rc = ftk_replicas_meet(&ch);
         if (rc == FTKIT_OK)
             rc = ftk_policy_decide(ctx, &write);
         ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-        if (rc == FTKIT_OK && write)
+        if (rc == FTKIT_OK && write) {
+            ftk_misuse_look_at_handlers(ctx);
             rc = ftk_set_write(ctx);
+        }
         if (write && rc < 0 && rc != FTKIT_ERR_PEER && had == ctx->committed)
             ftk_policy_failed(ctx, rc);
         if (rc == FTKIT_OK)
@@ -147,6 +152,7 @@ static int checkpoint_slow(ftkit_ctx *ctx)
         ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
         if (rc != FTKIT_ERR_PEER)
             return had == ctx->committed ? ftk_log_outcome(ctx, rc) : rc;
+        at(ctx, FTK_AT_CHECKPOINT);
         rc = roll_back_here(ctx);
         if (rc != FTKIT_OK || (ftk_log_of(ctx) && had != ctx->committed))
             return rc;

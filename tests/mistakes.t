@@ -46,6 +46,25 @@ ends('noclose', $finalize);
 ends('noclose', $finalize, env => $log);
 ends('finalize', qr/rank 1 in MPI_Finalize without ftkit_close.*Rule: all ranks leave the loop/);
 
+# a set that one rank asks for
+my $request = qr/error: rank 1 writes a set in its call 14 of ftkit_checkpoint because of ftkit_request, and rank [02] has not .*Rule: every rank calls ftkit_request/;
+ends('request', $request, env => { FTKIT_CHECKPOINT_PERIOD => '1000 calls', FTKIT_RECOVER_STALL_SAY => '0' });
+ends('ncrequest', $request, env => { FTKIT_CHECKPOINT_PERIOD => '5min', FTKIT_RECOVER_STALL_SAY => '0' });
+
+# communicators that the program keeps over a repair: the line, one more try, and the end
+for my $mode (qw(stale staledup)) {
+    my $j = ends($mode, qr/warning: context default: rank \d calls MPI_Allreduce on a communicator from before the last repair: all .*error: rank \d calls MPI_Allreduce on .*, again and again. Rule: .*ftkit_on_repair/s,
+        fault => 'ckpt.voted:1:3:kill');
+    my @repairs = $j->{log} =~ /(repaired in)/g;
+    cmp_ok(scalar(@repairs), '<=', 4, '... after few repairs');
+}
+for my $case (['fatal', 'the communicator of ftkit_comm\(\)'], ['fatalkept', 'a communicator of ftkit_track_comm']) {
+    my ($mode, $which) = @$case;
+    my $j = mistake($mode);
+    my @said = $j->{log} =~ /(warning: .*on rank \d $which has the error handler MPI_ERRORS_ARE_FATAL.*Rule: )/g;
+    ok($j->{rc} == 0 && @said == 1, "$mode: a fatal error handler is told once") or diag($j->{log});
+}
+
 ends('noopen', qr/warning: rank 0 has waited for other ranks in ftkit_open .*error: rank \d has waited .*Rule: every rank of the communicator calls ftkit_open/s,
     env => { FTKIT_RECOVER_STALL_SAY => '200ms' });
 ends('twice', qr/call out of order: .*processes of the communicator \(1\) are spares .*open a second context on ftkit_comm/);

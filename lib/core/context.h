@@ -88,13 +88,28 @@ struct ftk_bound {
     MPI_Fint *fortran;
 };
 
-/* Communicators of earlier epochs, freed one repair later (core/epoch.c): late events of the MPI
- * may still refer to them. */
-struct ftk_retired {
+struct ftk_comm_list {
     MPI_Comm *comm; /* [n] */
     int n;
-    int older; /* this many, from the first on, were retired before the last repair was over */
     int cap;
+};
+
+/* Communicators of earlier epochs (core/epoch.c), freed one repair later: late events of the MPI
+ * may still refer to them.  Those that the program had are freed with the context: the program may
+ * have kept a handle, and the MPI gives the handle of a freed communicator to a new one. */
+struct ftk_retired {
+    struct ftk_comm_list ours;
+    int older; /* this many, from the first on, were retired before the last repair was over */
+    struct ftk_comm_list app;
+};
+
+/* The communicator that the program has used last although it was older than the last repair
+ * (detect/misuse.c). */
+struct ftk_stale {
+    MPI_Comm comm;
+    int times;          /* in a row, without a new set and without a lost rank */
+    uint64_t committed; /* the newest set, and the processes lost, at that time */
+    int64_t lost;
 };
 
 /* Detection of failures (lib/detect). */
@@ -113,6 +128,7 @@ struct ftk_detection {
     int votes;                         /* under way: 0 or 1, and 2 for a moment */
     MPI_Comm tracked[FTK_TRACKED_MAX]; /* [ntracked] of the program, revoked at a failure */
     int ntracked;
+    struct ftk_stale stale;
 };
 
 /* The registered regions (lib/set/region.c). */

@@ -7,28 +7,61 @@
 #include "epoch.h"
 #include "mpi_shim.h"
 
-int ftk_retire(struct ftkit_ctx *ctx, MPI_Comm comm)
+static int add(struct ftk_comm_list *list, MPI_Comm comm)
 {
     if (comm == MPI_COMM_NULL)
         return FTKIT_OK;
-    if (ctx->retired.n == ctx->retired.cap) {
-        int cap = ctx->retired.cap ? 2 * ctx->retired.cap : 16;
-        MPI_Comm *old = realloc(ctx->retired.comm, (size_t)cap * sizeof(MPI_Comm));
-        if (!old)
+    if (list->n == list->cap) {
+        int cap = list->cap ? 2 * list->cap : 16;
+        MPI_Comm *more = realloc(list->comm, (size_t)cap * sizeof *more);
+        if (!more)
             return ftk_fail(FTKIT_ERR_NOMEM, "list of communicators");
-        ctx->retired.comm = old;
-        ctx->retired.cap = cap;
+        list->comm = more;
+        list->cap = cap;
     }
-    ctx->retired.comm[ctx->retired.n++] = comm;
+    list->comm[list->n++] = comm;
     return FTKIT_OK;
+}
+
+int ftk_retire(struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    return add(&ctx->retired.ours, comm);
+}
+
+int ftk_retire_app(struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    return add(&ctx->retired.app, comm);
+}
+
+bool ftk_was_app(const struct ftkit_ctx *ctx, MPI_Comm comm)
+{
+    for (int i = 0; i < ctx->retired.app.n; i++)
+        if (ctx->retired.app.comm[i] == comm)
+            return true;
+    return false;
 }
 
 void ftk_free_retired(struct ftkit_ctx *ctx)
 {
+    struct ftk_comm_list *list = &ctx->retired.ours;
     for (int i = 0; i < ctx->retired.older; i++)
-        ftk_mpi_free(&ctx->retired.comm[i]);
-    ctx->retired.n -= ctx->retired.older;
-    memmove(ctx->retired.comm, ctx->retired.comm + ctx->retired.older,
-        (size_t)ctx->retired.n * sizeof *ctx->retired.comm);
-    ctx->retired.older = ctx->retired.n;
+        ftk_mpi_free(&list->comm[i]);
+    list->n -= ctx->retired.older;
+    memmove(list->comm, list->comm + ctx->retired.older, (size_t)list->n * sizeof *list->comm);
+    ctx->retired.older = list->n;
+}
+
+static void free_all(struct ftk_comm_list *list)
+{
+    for (int i = 0; i < list->n; i++)
+        ftk_mpi_free(&list->comm[i]);
+    free(list->comm);
+    *list = (struct ftk_comm_list){ 0 };
+}
+
+void ftk_free_all_retired(struct ftkit_ctx *ctx)
+{
+    free_all(&ctx->retired.ours);
+    free_all(&ctx->retired.app);
+    ctx->retired.older = 0;
 }

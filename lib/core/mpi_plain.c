@@ -80,6 +80,13 @@ int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max)
     return 0;
 }
 
+bool ftk_mpi_failed_before(MPI_Comm comm, MPI_Comm now)
+{
+    (void)comm;
+    (void)now;
+    return false;
+}
+
 int ftk_mpi_world_rank(MPI_Comm comm, int rank)
 {
     (void)comm;

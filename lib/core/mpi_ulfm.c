@@ -322,6 +322,25 @@ int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max)
     return n;
 }
 
+bool ftk_mpi_failed_before(MPI_Comm comm, MPI_Comm now)
+{
+    MPI_Group failed, present;
+    int n = 0;
+    if (MPIX_Comm_get_failed(comm, &failed) != MPI_SUCCESS)
+        return false;
+    int rc = MPI_Comm_group(now, &present);
+    bool before = rc == MPI_SUCCESS && MPI_Group_size(failed, &n) == MPI_SUCCESS && n > 0;
+    for (int i = 0; i < n && before; i++) {
+        int at;
+        before = MPI_Group_translate_ranks(failed, 1, &i, present, &at) == MPI_SUCCESS
+                 && at == MPI_UNDEFINED;
+    }
+    if (rc == MPI_SUCCESS)
+        (void)MPI_Group_free(&present);
+    (void)MPI_Group_free(&failed);
+    return before;
+}
+
 int ftk_mpi_world_rank(MPI_Comm comm, int rank)
 {
     MPI_Group group, world;

@@ -1,4 +1,4 @@
-/* Detection of failures, and waits that end when a process fails (see detect.h).
+/* Detection of failures: the error handler and the watch (see detect.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -22,10 +23,9 @@
 #include "core/run_state.h"
 #include "detect.h"
 #include "fail_stop.h"
-#include "nap.h"
+#include "misuse.h"
 #include "watchdog.h"
 
-#define POLL_TURNS 16       /* turns of a wait for each test of the watch */
 #define CLOSING_GRACE_S 0.2 /* time for the last vote of a close to complete */
 #define UNCLEAR_WAIT_S 2.0  /* most time between an error and the notice of the failure behind it */
 
@@ -39,8 +39,6 @@ static bool world_forbidden;               /* MPI_COMM_WORLD has spares, and is 
 static MPI_Comm last_base = MPI_COMM_NULL; /* has the program's error handler, also after the end
                                               of the context: communicators that the program has
                                               derived keep ftkit's handler */
-static MPI_Datatype vote_type = MPI_DATATYPE_NULL;
-static MPI_Op vote_op = MPI_OP_NULL;
 
 /* ---- the error handler --------------------------------------------------------------- */
 
@@ -148,15 +146,6 @@ void ftk_detect_abort(const char *call, int code)
     ftk_fail_stop_die();
 }
 
-/* The program breaks a rule, which would hang the job: end the job without a relaunch. */
-static void end_by_mistake(struct ftkit_ctx *ctx, const char *why)
-{
-    ftk_run_state("mistake %s", why);
-    ftk_watchdog_end(ctx->dog, why);
-    ftk_report_last("%s", why);
-    (void)MPI_Abort(MPI_COMM_WORLD, 1); /* reached only without a watchdog */
-}
-
 bool ftk_detect_known(void)
 {
     for (const struct ftkit_ctx *c = contexts; c; c = c->next)
@@ -179,7 +168,7 @@ void ftk_detect_fatal(struct ftkit_ctx *ctx, int code)
             "rank %d: %s is not possible with the message log (log.enabled); mpi-support.md has "
             "a line for every function",
             ctx->rank, ftk_log_call(ctx));
-        end_by_mistake(ctx, why);
+        ftk_misuse_end(ctx, why);
     }
     snprintf(why, sizeof why,
         "rank %d: %s of the program failed, and no failure of a rank explains it: %s; ending the "
@@ -257,7 +246,7 @@ static void say_world(void)
         "the variable of ftkit_bind_comm() instead of MPI_COMM_WORLD",
         (int)getpid(), rank);
     if (ctx)
-        end_by_mistake(ctx, why);
+        ftk_misuse_end(ctx, why);
     ftk_run_state("fatal %s", why);
     ftk_report_last("%s", why);
     ftk_fail_stop_die();
@@ -267,6 +256,18 @@ void ftk_detect_forbid_world(void)
 {
     world_forbidden = true;
     ftk_mpi_revoke(MPI_COMM_WORLD);
+}
+
+/* A call has failed because of a failure, on a communicator that is not ftkit's.  If it is older
+ * than the last repair, no notice of a failure will come. */
+static void look_for_stale(MPI_Comm comm, const char *call)
+{
+    for (struct ftkit_ctx *c = contexts; c; c = c->next) {
+        if (knows(c) || !ftk_misuse_is_stale(c, comm))
+            continue;
+        ftk_misuse_stale(c, comm, call);
+        ftk_detect_raise(c);
+    }
 }
 
 /* Runs inside the failing MPI call of the program. */
@@ -286,8 +287,14 @@ static void on_error(MPI_Comm *comm, int *code, ...)
             mine = true;
         }
     }
-    if (failure && !mine && *comm != MPI_COMM_WORLD && *comm != MPI_COMM_SELF)
+    const bool derived = failure && !mine && *comm != MPI_COMM_WORLD && *comm != MPI_COMM_SELF;
+    if (derived) {
+        va_list more; /* of Open MPI, whose next argument is the name of the function */
+        va_start(more, code);
+        look_for_stale(*comm, va_arg(more, const char *));
+        va_end(more);
         ftk_mpi_revoke(*comm); /* derived from app: interrupt its other members, too */
+    }
     if (!mine && !explained()) {
         if (!failure) {
             pass_on(*comm, *code);
@@ -342,34 +349,15 @@ int ftk_detect_untrack(struct ftkit_ctx *ctx, MPI_Comm comm)
 
 /* ---- the list ------------------------------------------------------------------------ */
 
-static void vote_reduce(void *in, void *inout, int *len, MPI_Datatype *type)
-{
-    const struct ftk_vote *a = in;
-    struct ftk_vote *b = inout;
-    (void)type;
-    for (int i = 0; i < *len; i++) {
-        b[i].voters += a[i].voters;
-        for (int w = 0; w < FTK_VOTE_WORDS; w++)
-            if (a[i].min[w] < b[i].min[w])
-                b[i].min[w] = a[i].min[w];
-    }
-}
-
 static int make_objects(void)
 {
     int rc = MPI_SUCCESS;
     if (handler == MPI_ERRHANDLER_NULL)
         rc = MPI_Comm_create_errhandler(on_error, &handler);
-    if (rc == MPI_SUCCESS && vote_type == MPI_DATATYPE_NULL) {
-        /* a vote is one item of this type, so that no algorithm of MPI splits the vote */
-        rc = MPI_Type_contiguous(1 + FTK_VOTE_WORDS, MPI_INT64_T, &vote_type);
-        if (rc == MPI_SUCCESS)
-            rc = MPI_Type_commit(&vote_type);
-    }
     if (rc == MPI_SUCCESS && keyval == MPI_KEYVAL_INVALID)
         rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_free, &keyval, NULL);
-    if (rc == MPI_SUCCESS && vote_op == MPI_OP_NULL)
-        rc = MPI_Op_create(vote_reduce, 1, &vote_op);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_vote_objects();
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "making MPI objects");
 }
 
@@ -468,8 +456,7 @@ static void free_objects(void)
 {
     /* errors are ignored: nothing depends on these objects any more */
     (void)MPI_Errhandler_free(&handler);
-    (void)MPI_Type_free(&vote_type);
-    (void)MPI_Op_free(&vote_op);
+    ftk_vote_forget();
     (void)MPI_Comm_free_keyval(&keyval); /* stays valid in communicators that have it */
 }
 
@@ -592,143 +579,4 @@ bool ftk_detect_poll(struct ftkit_ctx *ctx)
     if (ctx->where != FTK_IN_CLOSE || ftk_now_s() - ctx->detect.watch_s > CLOSING_GRACE_S)
         ftk_detect_raise(ctx);
     return ctx->detect.failed;
-}
-
-/* ---- channels ------------------------------------------------------------------------ */
-
-struct ftk_chan ftk_chan_of(struct ftkit_ctx *ctx)
-{
-    return (struct ftk_chan){ .ctx = ctx, .comm = ctx->comms.act, .also = MPI_COMM_NULL };
-}
-
-int ftk_chan_break(struct ftk_chan *ch, int mpi_rc, const char *what)
-{
-    ch->broken = true;
-    if (ch->ctx->mode == FTKIT_MODE_RESTART)
-        return ftk_fail_mpi(mpi_rc, what);
-    if (ch->repairing) {
-        ftk_mpi_revoke(ch->comm);
-        ftk_mpi_revoke(ch->also);
-    } else {
-        ftk_detect_raise(ch->ctx);
-    }
-    (void)ftk_fail_mpi(mpi_rc, what);
-    return FTKIT_ERR_PEER;
-}
-
-void ftk_chan_progress(struct ftk_chan *ch, unsigned *turns)
-{
-    if (!ch->repairing)
-        ftk_log_keep_going(ch->ctx);
-    if (ch->repairing || ch->broken || ++*turns % POLL_TURNS != 0
-        || ch->ctx->mode == FTKIT_MODE_RESTART)
-        return;
-    if (ftk_detect_poll(ch->ctx))
-        ch->broken = true; /* act is revoked, so pending requests end with an error */
-    else
-        ftk_nap_turn(*turns);
-}
-
-int ftk_chan_test(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what, bool *all)
-{
-    *all = true;
-    for (int i = 0; i < n; i++) {
-        int done = 1;
-        if (reqs[i] == MPI_REQUEST_NULL)
-            continue;
-        int rc = MPI_Test(&reqs[i], &done, MPI_STATUS_IGNORE);
-        if (rc != MPI_SUCCESS) {
-            reqs[i] = MPI_REQUEST_NULL;
-            return ftk_chan_break(ch, rc, what);
-        }
-        *all = *all && done;
-    }
-    return FTKIT_OK;
-}
-
-int ftk_chan_wait(struct ftk_chan *ch, MPI_Request *reqs, int n, const char *what)
-{
-    int result = FTKIT_OK;
-    unsigned turns = 0;
-    for (int i = 0; i < n; i++) {
-        int done = reqs[i] == MPI_REQUEST_NULL;
-        while (!done) {
-            int rc = MPI_Test(&reqs[i], &done, MPI_STATUS_IGNORE);
-            if (rc != MPI_SUCCESS) {
-                result = ftk_chan_break(ch, rc, what);
-                break;
-            }
-            if (!done)
-                ftk_chan_progress(ch, &turns);
-        }
-    }
-    if (result == FTKIT_OK && ch->broken)
-        result = ftk_fail(FTKIT_ERR_PEER, "%s: a rank has failed", what);
-    return result;
-}
-
-struct ftk_chan ftk_chan_beside(struct ftkit_ctx *ctx)
-{
-    return (struct ftk_chan){ .ctx = ctx, .comm = ctx->comms.app, .also = MPI_COMM_NULL };
-}
-
-/* ---- votes --------------------------------------------------------------------------- */
-
-void ftk_vote_init(struct ftk_vote *v)
-{
-    v->voters = 1;
-    for (int w = 0; w < FTK_VOTE_WORDS; w++)
-        v->min[w] = INT64_MAX;
-}
-
-void ftk_vote_same(struct ftk_vote *v, int word, uint64_t value)
-{
-    memcpy(&v->min[word], &value, sizeof value);
-    v->min[word + 1] = ~v->min[word];
-}
-
-bool ftk_vote_is_same(const struct ftk_vote *v, int word)
-{
-    return v->min[word] == ~v->min[word + 1];
-}
-
-int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v)
-{
-    struct ftkit_ctx *ctx = ch->ctx;
-    MPI_Request req = MPI_REQUEST_NULL;
-    if (ch->broken)
-        return ftk_fail(FTKIT_ERR_PEER, "vote: a rank has failed");
-    int64_t *in = ctx->detect.vote_in[ctx->detect.votes];
-    int64_t *out = ctx->detect.vote_out[ctx->detect.votes];
-    _Static_assert(sizeof ctx->detect.vote_in[0] == sizeof *v, "a vote and its buffers");
-    memcpy(in, v, sizeof *v);
-    /* if MPI returns success without a result, the number of voters is wrong */
-    memset(out, 0, sizeof *v);
-    int rc = MPI_Iallreduce(in, out, 1, vote_type, vote_op, ch->comm, &req);
-    if (rc != MPI_SUCCESS)
-        return ftk_chan_break(ch, rc, "vote");
-    ctx->detect.votes++; /* the wait may commit a set apart, which takes votes of its own */
-    rc = ftk_chan_wait(ch, &req, 1, "vote");
-    ctx->detect.votes--;
-    if (FTK_FAULT("sure.none")) /* injected: success, and nothing has been written */
-        memset(out, 0, sizeof *v);
-    memcpy(v, out, sizeof *v);
-    if (rc == FTKIT_OK && v->voters != nranks) /* impossible without coll/han (mpi_ulfm.c) */
-        rc = ftk_chan_break(ch, MPI_ERR_OTHER, "vote with missing ranks");
-    return rc;
-}
-
-int ftk_agree(struct ftk_chan *ch, int rc, const char *what)
-{
-    struct ftk_vote v;
-    if (rc == FTKIT_ERR_PEER)
-        return rc;
-    ftk_vote_init(&v);
-    v.min[0] = rc;
-    int voted = ftk_vote(ch, ch->ctx->nranks, &v);
-    if (voted != FTKIT_OK)
-        return voted;
-    if (rc == FTKIT_OK && v.min[0] != FTKIT_OK)
-        return ftk_fail((int)v.min[0], "%s: %s", what, ftkit_strerror((int)v.min[0]));
-    return (int)v.min[0];
 }

@@ -103,6 +103,11 @@ bool ftk_vote_is_same(const struct ftk_vote *v, int word);
 /* Collective over ch.  FTKIT_ERR_PEER: a rank has failed, or not all nranks have voted. */
 int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v);
 
+/* The MPI objects of votes are made with the first context and freed with the last.  Return the MPI
+ * code. */
+int ftk_vote_objects(void);
+void ftk_vote_forget(void);
+
 /* Return the most severe code of all ranks, on all ranks, so that no rank is alone in a step that
  * all have to take.  A rank without an error of its own gets a detail that starts with what.  A
  * rank with rc = FTKIT_ERR_PEER returns at once, because all ranks learn of a failure anyway. */

@@ -18,8 +18,9 @@ struct ftk_watchdog {
     double timeout_s;
     double stall_s;
     double say_s;
-    unsigned back_seen;         /* ftk_dog_page.back, as far as this process has acted on it */
-    double looked_s;            /* last turn of the thread */
+    unsigned back_seen; /* ftk_dog_page.back, as far as this process has acted on it */
+    double looked_s;    /* last turn of the thread */
+    uint64_t joined;    /* the last call of ftkit_checkpoint() that did not return at once */
     int told_of[FTK_DOG_SLOTS]; /* process of the slot whose end this process has told MPI */
     _Atomic double repaired_s;  /* time of the last repair, 0: none */
     double opened_s;            /* when the program left ftkit_open() */
@@ -47,6 +48,8 @@ double ftk_dog_from(const struct ftk_watchdog *dog, double then);
 void ftk_dog_look_for_silence(struct ftk_watchdog *dog, double now);
 /* silence.c: this process waits for ranks that perhaps never come. */
 void ftk_dog_look_for_absence(struct ftk_watchdog *dog, double now);
+/* silence.c: a rank is in a set that it alone has asked for: end the job. */
+void ftk_dog_look_for_requests(struct ftk_watchdog *dog);
 /* silence.c: recover.stall: no rank has made progress for that long. */
 void ftk_dog_look_for_stall(struct ftk_watchdog *dog, double now);
 

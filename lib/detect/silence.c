@@ -87,7 +87,8 @@ static bool some_left(const struct silence *all)
 static const char *broken_rule(const struct silence *all, bool *proven)
 {
     int setup = all->at[FTK_AT_SETUP] + all->at[FTK_AT_RECOVER];
-    int waits = all->at[FTK_AT_CHECKPOINT] + all->at[FTK_AT_WAIT] + all->at[FTK_AT_SCRUB];
+    int waits = all->at[FTK_AT_CHECKPOINT] + all->at[FTK_AT_REQUEST] + all->at[FTK_AT_WAIT]
+                + all->at[FTK_AT_SCRUB];
     *proven = some_left(all) && (all->most > all->left || all->at[FTK_AT_FINALIZE] > 0);
     if (some_left(all))
         return FTK_RULE_LEAVE ": decide the exit by what all ranks know";
@@ -149,8 +150,8 @@ static size_t put_group(
 {
     static const char *const names[FTK_AT_PLACES] = { "in ftkit_open", "spare",
         "in the program before ftkit_recover", "in ftkit_recover", "in the program",
-        "in ftkit_checkpoint", "in ftkit_wait", "in ftkit_scrub", "in ftkit_finish",
-        "in the program after ftkit_finish", "in ftkit_close",
+        "in ftkit_checkpoint", "in ftkit_checkpoint for a set of ftkit_request", "in ftkit_wait",
+        "in ftkit_scrub", "in ftkit_finish", "in the program after ftkit_finish", "in ftkit_close",
         "in MPI_Finalize without ftkit_close" };
     const struct ftk_dog_slot *a = &dog->page->slots[first];
     for (int i = 0; i < first; i++)
@@ -276,6 +277,42 @@ static void look_for_exception(struct ftk_watchdog *dog, double now)
         "closes the context; catch it inside, or call ftkit_abort",
         (int)getpid(), dog->own->world_rank, waited);
     kill(getpid(), SIGKILL);
+}
+
+/* Whether the rank has passed this call of ftkit_checkpoint() without waiting for anybody.  The
+ * calls that have returned at once since the last other one: its number, and how many, in one
+ * word, so that the two belong together; numbers are modulo 2^32. */
+static bool has_passed(const struct ftk_dog_slot *s, uint64_t call)
+{
+    uint64_t passed = atomic_load(&s->passed);
+    uint32_t behind = (uint32_t)call - (uint32_t)(passed >> 32);
+    return behind > 0 && behind <= (uint32_t)passed;
+}
+
+/* A rank that writes a set waits for all others in the same call.  If one of them has passed that
+ * call, it will not come: the rank has called ftkit_request() alone.  While the rank is at this
+ * place no rank can have been through a repair, which would number the calls anew. */
+void ftk_dog_look_for_requests(struct ftk_watchdog *dog)
+{
+    const struct ftk_dog_slot *own = dog->own;
+    char why[TEXT_MAX];
+    uint64_t call = atomic_load(&own->calls);
+    double at_s = atomic_load(&own->at_s);
+    if (atomic_load(&own->place) != FTK_AT_REQUEST || call == 0)
+        return;
+    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
+        const struct ftk_dog_slot *s = &dog->page->slots[i];
+        if (s == own || !works(s) || !has_passed(s, call)
+            || atomic_load(&own->place) != FTK_AT_REQUEST || atomic_load(&own->at_s) != at_s)
+            continue;
+        (void)put_text(why, sizeof why, 0,
+            "rank %d writes a set in its call %llu of ftkit_checkpoint because of ftkit_request, "
+            "and rank %d has not written one in that call. Rule: every rank calls ftkit_request "
+            "before the same call of ftkit_checkpoint; ending the job",
+            atomic_load(&own->rank), (unsigned long long)call, atomic_load(&s->rank));
+        ftk_run_state("mistake a rank has called ftkit_request alone, see the line above");
+        ftk_dog_end_job(dog, why);
+    }
 }
 
 void ftk_dog_look_for_absence(struct ftk_watchdog *dog, double now)

@@ -33,13 +33,15 @@ struct ftk_dog_slot {
     _Atomic int rank;          /* of the context; -1: a spare */
     _Atomic uint64_t calls;    /* of ftkit_checkpoint() */
     _Atomic double at_s;       /* when the process came to the place */
+    _Atomic uint64_t passed;   /* calls that have returned at once: has_passed() in silence.c */
 };
 
 struct ftk_dog_page {
     _Atomic unsigned magic;
-    _Atomic uint64_t said; /* bits of the time when the next line is due; 0: no line was written */
-    _Atomic int plane;     /* ranks of a plane; 0: no replicas.  Spares look at the page, too */
-    _Atomic unsigned back; /* how often replicas were found to wait at different places */
+    _Atomic uint64_t said;  /* bits of the time when the next line is due; 0: no line was written */
+    _Atomic int plane;      /* ranks of a plane; 0: no replicas.  Spares look at the page, too */
+    _Atomic unsigned back;  /* how often replicas were found to wait at different places */
+    _Atomic unsigned first; /* bits 1 << enum ftk_dog_once: a process of the node has said so */
     struct ftk_dog_slot slots[FTK_DOG_SLOTS];
 };
 

@@ -219,6 +219,7 @@ static void *watch_node(void *arg)
                 look_at(dog, &dog->page->slots[i], now);
         look_for_endless_repair(dog, now);
         ftk_dog_look_for_absence(dog, now);
+        ftk_dog_look_for_requests(dog);
         if (dog->stall_s > 0)
             ftk_dog_look_for_stall(dog, now);
         if (dog->say_s > 0)
@@ -260,6 +261,10 @@ void ftk_watchdog_at(struct ftk_watchdog *dog, enum ftk_dog_place place, int ran
     atomic_store(&dog->own->at_s, now);
     atomic_store(&dog->own->rank, rank);
     atomic_store(&dog->own->calls, calls);
+    if (place == FTK_AT_LOOP || place == FTK_AT_END) {
+        dog->joined = calls;
+        atomic_store(&dog->own->passed, calls << 32);
+    }
     atomic_store(&dog->own->place, (int)place);
 }
 
@@ -269,6 +274,13 @@ void ftk_watchdog_calls(struct ftk_watchdog *dog, uint64_t calls)
         return;
     atomic_store_explicit(&dog->own->place, FTK_AT_LOOP, memory_order_relaxed);
     atomic_store_explicit(&dog->own->calls, calls, memory_order_relaxed);
+    atomic_store_explicit(&dog->own->passed, dog->joined << 32 | (uint32_t)(calls - dog->joined),
+        memory_order_relaxed);
+}
+
+bool ftk_watchdog_first(struct ftk_watchdog *dog, enum ftk_dog_once line)
+{
+    return !dog || !(atomic_fetch_or(&dog->page->first, 1U << line) >> line & 1U);
 }
 
 void ftk_watchdog_told(struct ftk_watchdog *dog)
@@ -391,6 +403,7 @@ int ftk_watchdog_open(
     atomic_store(&dog->own->rank, -1);
     atomic_store(&dog->own->calls, 0);
     atomic_store(&dog->own->at_s, now);
+    atomic_store(&dog->own->passed, 0);
     atomic_store(&dog->own->state, FTK_DOG_RUN);
     atomic_store(&dog->own->pid, (int)getpid()); /* last, because the slot is valid from now on */
     int err = start(dog);

@@ -22,6 +22,7 @@ enum ftk_dog_place {
     FTK_AT_RECOVER,
     FTK_AT_LOOP,       /* in the program */
     FTK_AT_CHECKPOINT, /* in a call that may wait for other ranks */
+    FTK_AT_REQUEST,    /* ... for a set that ftkit_request() has asked for */
     FTK_AT_WAIT,
     FTK_AT_SCRUB,
     FTK_AT_FINISH,
@@ -35,6 +36,9 @@ enum ftk_dog_place {
 #define FTK_RULE_LEAVE                                                                             \
     "all ranks leave the loop after the same number of calls of ftkit_checkpoint, "                \
     "through ftkit_finish and ftkit_close"
+
+/* Lines that one process of a node writes for all. */
+enum ftk_dog_once { FTK_ONCE_STALE, FTK_ONCE_FATAL_HANDLER };
 
 struct ftk_watchdog;
 
@@ -54,6 +58,8 @@ void ftk_watchdog_planes(struct ftk_watchdog *dog, int size);
  * them has taken another course.  True at most once for each time that this is found; dog may be
  * NULL. */
 bool ftk_watchdog_parts(struct ftk_watchdog *dog);
+/* Whether this process is the first one of its node that asks; without a watchdog: true. */
+bool ftk_watchdog_first(struct ftk_watchdog *dog, enum ftk_dog_once line);
 /* This process enters a state. */
 void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state);
 /* This process has called ftkit, which is a sign of progress. */

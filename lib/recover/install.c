@@ -83,7 +83,8 @@ static int retire_epoch(struct ftkit_ctx *ctx, MPI_Comm s)
 {
     int rc = ftk_detect_disarm(ctx);
     if (rc == FTKIT_OK)
-        rc = ftk_retire(ctx, ctx->comms.app);
+        rc =
+            ftk_log_of(ctx) ? ftk_retire(ctx, ctx->comms.app) : ftk_retire_app(ctx, ctx->comms.app);
     if (rc == FTKIT_OK)
         rc = ftk_retire(ctx, ctx->comms.act);
     if (rc == FTKIT_OK)

@@ -14,7 +14,7 @@
 
 static const char *mode;
 static int rank, size, step;
-static MPI_Comm comm;
+static MPI_Comm comm, kept = MPI_COMM_NULL; /* kept: not made again after a repair */
 static double x[8], factor = 1;
 
 static int is(const char *what)
@@ -33,7 +33,7 @@ static void communicate(void)
         MPI_Sendrecv(&x[0], 1, MPI_DOUBLE, (rank + 1) % size, 1, &sum, 1, MPI_DOUBLE,
             (rank + size - 1) % size, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     else
-        MPI_Allreduce(&x[0], &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
+        MPI_Allreduce(&x[0], &sum, 1, MPI_DOUBLE, MPI_SUM, kept != MPI_COMM_NULL ? kept : comm);
     x[1] = sum;
 }
 
@@ -52,6 +52,8 @@ static int alone(ftkit_ctx **ft)
         MPI_Finalize();
     if (is("return"))
         exit(0);
+    if (is("request") || is("ncrequest"))
+        (void)ftkit_request(*ft, 0);
     if (is("differs"))
         factor = 2;
     if (is("badcount"))
@@ -126,7 +128,13 @@ int main(int argc, char **argv)
     ftkit_bind_comm(ft, &comm);
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
+    if (is("stale"))
+        kept = comm;
+    if (is("staledup") || is("fatalkept"))
+        MPI_Comm_dup(comm, &kept);
     rc = ftkit_register_replicated(ft, "step", &step, 1, MPI_INT);
+    if (is("fatalkept"))
+        rc |= ftkit_track_comm(ft, kept);
     rc |= ftkit_register_replicated(ft, "factor", &factor, 1, MPI_DOUBLE);
     rc |= ftkit_register(ft, "x", x, 8, MPI_DOUBLE);
     if (is("twice"))
@@ -140,6 +148,8 @@ int main(int argc, char **argv)
         return 1;
     }
     set_up(ft);
+    if (is("fatal") || is("fatalkept"))
+        MPI_Comm_set_errhandler(is("fatal") ? comm : kept, MPI_ERRORS_ARE_FATAL);
     int bad = run(&ft);
     if (!is("noclose"))
         bad |= ftkit_close(&ft) != FTKIT_OK;

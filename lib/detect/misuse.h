@@ -1,0 +1,23 @@
+/* Communicators that the program uses against the rules: seen at an error, or at a set.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FTK_MISUSE_H
+#define FTK_MISUSE_H
+
+#include "core/context.h"
+
+/* The program breaks a rule, which would hang the job: end the job without a relaunch. */
+void ftk_misuse_end(struct ftkit_ctx *ctx, const char *why);
+
+/* Whether comm, on which a call has failed because of a failure, is older than the last repair: then
+ * no failure of this epoch explains the error.  False: not known.  Local. */
+bool ftk_misuse_is_stale(const struct ftkit_ctx *ctx, MPI_Comm comm);
+/* A call of the program (NULL: unknown) has failed on such a communicator: say so.  The third time
+ * in a row ends the job. */
+void ftk_misuse_stale(struct ftkit_ctx *ctx, MPI_Comm comm, const char *call);
+
+/* Warn if a communicator on which ftkit has to hear of failures has MPI_ERRORS_ARE_FATAL.  Local;
+ * about 100 ns for each communicator. */
+void ftk_misuse_look_at_handlers(struct ftkit_ctx *ctx);
+
+#endif
