@@ -22,7 +22,9 @@
  *     that names the rule.  The watchdog kills processes that are stuck, and ends jobs that hang
  *     (recover.timeout, recover.stall).  And where the program leaves MPI_ERRORS_ARE_FATAL in
  *     force, errors that no repair explains end the job, as without ftkit.
- *   - Threads: one thread at a time per context.  Two contexts are independent.
+ *   - Threads: one thread at a time per context.  Two contexts are independent.  With the message
+ *     log one thread at a time calls MPI or ftkit, also with MPI_THREAD_MULTIPLE: a call of MPI
+ *     while another thread is in a call fails with MPI_ERR_OTHER, and no set is written after that.
  */
 #ifndef FTKIT_H
 #define FTKIT_H
@@ -686,7 +688,8 @@ FTKIT_API int ftkit_confirm(ftkit_ctx *ctx);
  *
  * When a failure is known, or becomes known as in ftkit_confirm(), this process reports that
  * and ends as a lost process; the repair replaces it.  Otherwise the job ends, as with
- * MPI_Abort(), but at once on all ranks.  For code that cannot ask ftkit_confirm():
+ * MPI_Abort(), but at once on all ranks: `ftkit run` ends with the code, and does not relaunch the
+ * job.  For code that cannot ask ftkit_confirm():
  *
  *     #define MPI_Abort(comm, code) ftkit_abort(comm, code)
  *

@@ -155,6 +155,8 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     }
     if (rc == FTKIT_OK)
         rc = ftk_flush_return(ctx);
+    if (rc == FTKIT_OK)
+        rc = ftk_log_sound(ctx);
     rc = rc == FTKIT_OK ? mismatch : rc; /* the detail of the mismatch is still there */
     ftk_guard_exit(ctx, -1);
     ftk_energy_close(ctx);

@@ -34,7 +34,22 @@ static void at(ftkit_ctx *ctx, enum ftk_dog_place place)
 {
     ctx->replica.place = (int)place;
     ftk_watchdog_at(ctx->dog, place, ctx->rank, calls_to_compare(ctx));
-    ctx->serving = place != FTK_AT_LOOP && place != FTK_AT_END;
+}
+
+/* A call begins in which ranks wait for each other. */
+static void enter(ftkit_ctx *ctx, enum ftk_dog_place place, const char *call)
+{
+    at(ctx, place);
+    if (!ftk_log_alone(ctx, call)) /* the others may wait for this call already */
+        ftk_misuse_end(ctx, "two threads have called MPI and ftkit at once, see the line above");
+    ctx->serving = true;
+}
+
+static void leave(ftkit_ctx *ctx, enum ftk_dog_place place)
+{
+    ctx->serving = false;
+    ftk_log_leave(ctx);
+    at(ctx, place);
 }
 
 /* A failure is known, or this rank is rolling back: repair, and bring the regions to the line.
@@ -248,7 +263,7 @@ static int step_or_halt(
 static int checkpoint_here(ftkit_ctx *ctx)
 {
     int rc = FTKIT_OK;
-    at(ctx, FTK_AT_CHECKPOINT);
+    enter(ctx, FTK_AT_CHECKPOINT, "ftkit_checkpoint");
     if (ctx->detect.failed || ftk_log_rolling_back(ctx))
         rc = roll_back_here(ctx);
     if (rc == FTKIT_OK && may_write(ctx)) {
@@ -259,14 +274,17 @@ static int checkpoint_here(ftkit_ctx *ctx)
      * wait for their messages */
     if (ftk_is_halted(ctx) && rc > FTKIT_ERR_CORRUPT)
         rc = halt(ctx, rc < 0 ? rc : FTKIT_OK);
-    at(ctx, FTK_AT_LOOP);
+    leave(ctx, FTK_AT_LOOP);
     return ftk_done(ctx, rc);
 }
 
 /* Lines are apart: cut if a set is initiated, and make progress with an open set. */
 static int checkpoint_apart(ftkit_ctx *ctx)
 {
+    if (!ftk_log_alone(ctx, "ftkit_checkpoint"))
+        return ftk_done(ctx, ftk_log_sound(ctx));
     int rc = ftk_log_checkpoint(ctx);
+    ftk_log_leave(ctx);
     if (ctx->status.seen != ctx->committed) { /* a set is committed in any call of MPI */
         ctx->status.seen = ctx->committed;
         ftk_status_file(ctx);
@@ -321,13 +339,13 @@ int ftkit_wait(ftkit_ctx *ctx)
         return ftk_done(ctx, rc);
     if (ctx->where != FTK_IN_LOOP)
         return FTKIT_OK; /* no set has been begun */
-    at(ctx, FTK_AT_WAIT);
+    enter(ctx, FTK_AT_WAIT, "ftkit_wait");
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
     rc = step_or_halt(ctx, drain_of_wait, NULL);
     ftk_energy_end(ctx, FTK_ENERGY_WAIT);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
-    at(ctx, FTK_AT_LOOP);
+    leave(ctx, FTK_AT_LOOP);
     if (rc == FTKIT_OK)
         rc = ftk_flush_return(ctx);
     ftk_watchdog_progress(ctx->dog);
@@ -344,11 +362,11 @@ int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
         rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_scrub before ftkit_recover");
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
-    at(ctx, FTK_AT_SCRUB);
+    enter(ctx, FTK_AT_SCRUB, "ftkit_scrub");
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
     rc = step_or_halt(ctx, ftk_scrub, &bad);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
-    at(ctx, FTK_AT_LOOP);
+    leave(ctx, FTK_AT_LOOP);
     if (corrupt)
         *corrupt = bad;
     ftk_watchdog_progress(ctx->dog);
@@ -383,12 +401,14 @@ int ftkit_finish(ftkit_ctx *ctx)
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     (void)FTK_FAULT("finish.begin");
-    at(ctx, FTK_AT_FINISH);
+    enter(ctx, FTK_AT_FINISH, "ftkit_finish");
     /* while a failure can still be repaired */
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
     rc = step_or_halt(ctx, last_drain, NULL);
     ftk_energy_end(ctx, FTK_ENERGY_WAIT);
-    at(ctx, rc == FTKIT_OK ? FTK_AT_END : FTK_AT_LOOP);
+    if (rc == FTKIT_OK)
+        rc = ftk_log_sound(ctx);
+    leave(ctx, rc == FTKIT_OK ? FTK_AT_END : FTK_AT_LOOP);
     ctx->replica.sets = rc == FTKIT_OK ? FTK_SETS_OVER : FTK_SETS_COME;
     if (rc == FTKIT_OK)
         event_finish(ctx);
@@ -420,11 +440,11 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     if (rc == FTKIT_OK && ctx->where >= FTK_IN_LOOP)
         rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_recover is called once, before the loop");
     if (rc == FTKIT_OK) {
-        at(ctx, FTK_AT_RECOVER);
+        enter(ctx, FTK_AT_RECOVER, "ftkit_recover");
         rc = recover(ctx, &restored);
         if (rc == FTKIT_OK && restored == 0)
             rc = ftk_output_begin(ctx);
-        at(ctx, rc == FTKIT_OK ? FTK_AT_LOOP : FTK_AT_SETUP);
+        leave(ctx, rc == FTKIT_OK ? FTK_AT_LOOP : FTK_AT_SETUP);
     }
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);

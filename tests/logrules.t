@@ -25,14 +25,27 @@ srand(6);
         '... why') or diag($j->{log});
 }
 
-# ---- threads
+# ---- threads: MPI_THREAD_MULTIPLE, where one thread at a time communicates
 
 {
-    my $j = job(n => 2, spares => 0, program => build() . '/mpi/asked', args => [qw(threads -)],
-        env => { FTKIT_LOG_ENABLED => 'true', FTKIT_LEVEL_HDF5_ENABLED => 'false' });
-    my @why = $j->{log} =~ /^\0?detail: (.*)$/mg;
-    is(scalar(grep {/MPI_THREAD_MULTIPLE/} @why), 2, 'the detail says why threads are refused')
-        or diag($j->{log});
+    my $threads = sub {
+        my ($mode, %o) = @_;
+        my $work = scratch() . '/threads-' . join('-', $mode, %{ $o{env} // {} }, $o{fault} // '');
+        return job(n => 3, program => build() . '/mpi/threads', args => [ $mode, '-o', "$work/out" ],
+            keep => $work, %o, env => { FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'rank', %{ $o{env} // {} } });
+    };
+    my $want = $threads->('one', env => { FTKIT_LOG_ENABLED => 'false' })->{result};
+    for my $case ([ {}, 'ckpt.voted:1:2:kill' ], [ { FTKIT_CHECKPOINT_LINE => 'apart' }, 'apart.all:1:1:kill' ]) {
+        my ($apart, $fault) = @$case;
+        my $j = $threads->('turns', env => $apart, fault => $fault);
+        ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && $j->{result} eq $want && $want ne '', 'threads take turns, a rank is lost')
+            or diag("rc $j->{rc}, $j->{result}, not $want\n$j->{log}");
+        $j = $threads->('both', env => $apart);
+        my @said = $j->{log} =~ /(error: rank 0: a thread calls MPI_\w+ while another thread is in MPI_\w+\. Rule: )/g;
+        ok($j->{rc} == 1 && @said == 1 && $j->{log} =~ /rank 0: -\d+: (?:set \d was not written: )?two threads/
+                && $j->{log} =~ /rank 0: end: .*two threads have called MPI at once/,
+            'threads at once: an error, no set, no good end') or diag("rc $j->{rc}\n$j->{log}");
+    }
 }
 
 # ---- nothing may be under way at a set

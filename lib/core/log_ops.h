@@ -52,6 +52,9 @@ struct ftk_log_ops {
     MPI_Message (*message_f2c)(MPI_Fint message);
     MPI_Fint (*message_c2f)(MPI_Message message);
     int (*decide)(void *data, size_t bytes);
+    bool (*enter)(const char *call);
+    void (*leave)(void);
+    int (*sound)(void);
     /* at a failure */
     const int *(*teams)(void);
     int (*share_teams)(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
@@ -179,6 +182,26 @@ static inline int64_t ftk_log_message_number(const struct ftkit_ctx *ctx, MPI_Me
 static inline MPI_Message ftk_log_message_back(const struct ftkit_ctx *ctx, int64_t number)
 {
     return ctx->log ? ctx->log->message_back(number) : MPI_MESSAGE_NULL;
+}
+
+/* This thread enters a call of ftkit that all ranks make together, or leaves it.  False: another
+ * thread is in a call of MPI or ftkit.  While a thread is inside, calls of MPI of other threads
+ * fail. */
+static inline bool ftk_log_alone(const struct ftkit_ctx *ctx, const char *call)
+{
+    return !ctx->log || ctx->log->enter(call);
+}
+
+static inline void ftk_log_leave(const struct ftkit_ctx *ctx)
+{
+    if (ctx->log)
+        ctx->log->leave();
+}
+
+/* FTKIT_ERR_UNSUPPORTED: threads have made calls of MPI at once, so a result may be wrong. */
+static inline int ftk_log_sound(const struct ftkit_ctx *ctx)
+{
+    return ctx->log ? ctx->log->sound() : FTKIT_OK;
 }
 
 /* Record a value of ftkit_decide(), or overwrite it with the recorded one.  Without the log all

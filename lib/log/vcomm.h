@@ -123,6 +123,8 @@ void ftk_vcomm_cut_line(void);
 void ftk_vcomm_back(void (*forget)(void));
 /* An MPI error of a call on comm goes to the error handler the program has given it. */
 int ftk_vcomm_error(const struct ftk_vcomm *vc, int code);
+/* The same by the handle, which need not be in the list. */
+int ftk_vcomm_raise(MPI_Comm handle, int code);
 /* The result of a call on vc.  While this rank rolls back no error handler is called. */
 static inline int ftk_vcomm_end(const struct ftk_vcomm *vc, int rc)
 {

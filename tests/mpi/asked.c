@@ -8,10 +8,6 @@
  * ends behind a few messages; then the set may be committed in the call.  A rank that is not told
  * the halt must have the right sum.
  *
- *   asked threads -
- *
- * It asks for MPI_THREAD_MULTIPLE, and says why ftkit_open() has failed.
- *
  *   asked set RANK
  *
  * The rank asks for a set, and the program goes on until the set is committed, or for too long.
@@ -121,11 +117,7 @@ static int asks_for_halt(const char *which, bool late)
 
 int main(int argc, char **argv)
 {
-    int provided;
-    if (argc != 3
-        || MPI_Init_thread(&argc, &argv,
-               strcmp(argv[1], "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided)
-               != MPI_SUCCESS)
+    if (argc != 3 || MPI_Init(&argc, &argv) != MPI_SUCCESS)
         return 1;
     if (ftkit_open(MPI_COMM_WORLD, NULL, &g.ft) != FTKIT_OK) {
         printf("detail: %s\n", ftkit_detail(NULL));

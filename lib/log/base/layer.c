@@ -88,7 +88,9 @@ int ftk_layer_check(void)
 
 void ftk_layer_on(void)
 {
-    *layer->calls = &ftk_mpi_calls;
+    int level = MPI_THREAD_MULTIPLE; /* if the MPI does not say */
+    (void)PMPI_Query_thread(&level);
+    *layer->calls = level == MPI_THREAD_MULTIPLE ? &ftk_mpi_guarded : &ftk_mpi_calls;
 }
 
 void ftk_layer_off(void)

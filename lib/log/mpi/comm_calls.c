@@ -35,6 +35,13 @@ int ftk_mpi_refuse(const char *call, MPI_Comm comm)
     return ftk_vcomm_error(vc, MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
+/* The list of communicators is of the other thread now. */
+int ftk_mpi_crowded(MPI_Comm comm)
+{
+    return ftk_vcomm_raise(
+        comm != MPI_COMM_NULL ? comm : ftk_log.vcomms.world->handle, MPI_ERR_OTHER);
+}
+
 /* ---- questions ----------------------------------------------------------------------- */
 
 /* The MPI keeps the attributes that it defines on MPI_COMM_WORLD and on its duplicates.  The handle

@@ -33,6 +33,7 @@
 
 #include "core/tags.h"
 #include "detect/tally.h"
+#include "log/alone.h"
 #include "log/control.h"
 #include "log/det.h"
 #include "log/mode.h"
@@ -503,6 +504,8 @@ static int all_are_closed(void)
 {
     (void)FTK_FAULT("apart.early");
     int rc = ftk_image_settle();
+    if (rc == FTKIT_OK)
+        rc = ftk_alone_check();
     a.error = a.error == FTKIT_OK ? rc : a.error;
     ftk_cut_close(a.cut);
     (void)FTK_FAULT("apart.tail");

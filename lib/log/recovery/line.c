@@ -5,6 +5,7 @@
 
 #include "detect/nap.h"
 #include "detect/sparse.h"
+#include "log/alone.h"
 #include "log/coll.h"
 #include "log/control.h"
 #include "log/matrix.h"
@@ -215,6 +216,8 @@ static int drain(struct ftk_chan *ch)
 int ftk_line_drain(struct ftk_chan *ch)
 {
     int rc = drain(ch);
+    if (rc == FTKIT_OK)
+        rc = ftk_alone_check();
     /* a rank whose plane stands still gets the requests of its sibling */
     return rc == FTKIT_OK && !ftk_clone_is_here(ch->ctx) ? ftk_requests_save(ch->ctx) : rc;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log/alone.h"
 #include "log/coll.h"
 #include "log/comm.h"
 #include "log/layer.h"
@@ -49,6 +50,7 @@ static int start_log(struct ftkit_ctx *ctx)
 static void close_log(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
+    ftk_alone_reset();
     if (l->on) {
         ftk_layer_off();
         l->on = false;
@@ -198,6 +200,15 @@ static void add_stats(ftkit_info *info)
     info->line_waits_here = waits_here;
 }
 
+static int decide(void *data, size_t bytes)
+{
+    if (!ftk_alone_enter("ftkit_decide"))
+        return ftk_alone_check();
+    int rc = ftk_det_decide(data, bytes);
+    ftk_alone_leave();
+    return rc;
+}
+
 /* ---- the table of the log (log_ops.h) ------------------------------------------------ */
 
 static const struct ftk_req_hooks request_hooks = { .fail = ftk_p2p_fail,
@@ -228,7 +239,10 @@ static const struct ftk_log_ops log_ops = {
     .request_c2f = ftk_mpi_Request_c2f,
     .message_f2c = ftk_mpi_Message_f2c,
     .message_c2f = ftk_mpi_Message_c2f,
-    .decide = ftk_det_decide,
+    .decide = decide,
+    .enter = ftk_alone_enter,
+    .leave = ftk_alone_leave,
+    .sound = ftk_alone_check,
     .teams = teams_of,
     .share_teams = ftk_recovery_share_teams,
     .search = ftk_recovery_search,
@@ -261,7 +275,6 @@ static const struct ftk_log_ops log_ops = {
 
 int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
 {
-    int provided = 0;
     if (!ctx->cfg.log_enabled)
         return FTKIT_OK;
     if (ctx->mode != FTKIT_MODE_GLOBAL) {
@@ -271,10 +284,6 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     }
     if (ftk_log.ctx)
         return ftk_fail(FTKIT_ERR_STATE, "another context of this process logs messages");
-    if (PMPI_Query_thread(&provided) != MPI_SUCCESS || provided == MPI_THREAD_MULTIPLE)
-        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
-            "log.enabled with MPI_THREAD_MULTIPLE: the order of messages would be the "
-            "threads' race (ask for MPI_THREAD_SERIALIZED)");
     int rc = ftk_layer_check();
     if (rc != FTKIT_OK)
         return rc;

@@ -83,10 +83,10 @@ struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm)
 }
 
 /* Whether an error on it ends the job: MPI_ERRORS_ARE_FATAL. */
-static bool is_fatal(const struct ftk_vcomm *vc)
+static bool is_fatal(MPI_Comm handle)
 {
     MPI_Errhandler h;
-    if (ftk_log_is_rolling_back() || PMPI_Comm_get_errhandler(vc->handle, &h) != MPI_SUCCESS)
+    if (ftk_log_is_rolling_back() || PMPI_Comm_get_errhandler(handle, &h) != MPI_SUCCESS)
         return false;
     bool fatal = h == MPI_ERRORS_ARE_FATAL;
     if (!fatal && h != MPI_ERRORS_RETURN)
@@ -96,16 +96,21 @@ static bool is_fatal(const struct ftk_vcomm *vc)
 
 /* While this rank rolls back all its calls fail.  No error handler is called then, because
  * ftkit_checkpoint() reports the rollback to the program. */
-int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
+int ftk_vcomm_raise(MPI_Comm handle, int code)
 {
     if (ftk_log_is_rolling_back())
         return code;
-    if (is_fatal(vc))
+    if (is_fatal(handle))
         ftk_detect_fatal(ftk_log.ctx, code);
-    int rc = PMPI_Comm_call_errhandler(vc->handle, code);
+    int rc = PMPI_Comm_call_errhandler(handle, code);
     if (rc != MPI_SUCCESS) /* no handler was called; the program gets the code in any case */
         ftk_report(FTKIT_WARNING, "MPI error %d while calling an error handler", rc);
     return code;
+}
+
+int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
+{
+    return ftk_vcomm_raise(vc->handle, code);
 }
 
 /* ---- handles ------------------------------------------------------------------------- */

@@ -1,0 +1,75 @@
+/* One thread at a time (see alone.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "core/ftk.h"
+#include "core/run_state.h"
+#include "log/alone.h"
+#include "log/log.h"
+
+static _Atomic uintptr_t owner;      /* pthread_self() of the thread that is inside; 0: none */
+static int depth;                    /* nested calls of the owner */
+static _Atomic(const char *) inside; /* the outermost of them */
+static _Atomic bool crowded;         /* two threads were inside at once */
+
+static uintptr_t self(void)
+{
+    return (uintptr_t)pthread_self();
+}
+
+static void report(const char *call)
+{
+    const char *other = atomic_load(&inside);
+    char why[240];
+    if (atomic_exchange(&crowded, true))
+        return;
+    snprintf(why, sizeof why,
+        "rank %d: a thread calls %s while another thread is in %s. Rule: with the message log one "
+        "thread at a time calls MPI and ftkit, also with MPI_THREAD_MULTIPLE",
+        ftk_log.me, call, other ? other : "MPI");
+    ftk_run_state("mistake %s", why);
+    ftk_report(FTKIT_ERROR, "%s; no set is written from now on", why);
+}
+
+bool ftk_alone_enter(const char *call)
+{
+    uintptr_t none = 0;
+    if (atomic_load_explicit(&owner, memory_order_relaxed) == self()) {
+        depth++;
+        return true;
+    }
+    if (!atomic_compare_exchange_strong_explicit(
+            &owner, &none, self(), memory_order_acquire, memory_order_relaxed)) {
+        report(call);
+        return false;
+    }
+    atomic_store_explicit(&inside, call, memory_order_relaxed);
+    depth = 1;
+    return true;
+}
+
+void ftk_alone_leave(void)
+{
+    if (--depth == 0)
+        atomic_store_explicit(&owner, 0, memory_order_release);
+}
+
+int ftk_alone_check(void)
+{
+    return !atomic_load(&crowded)
+               ? FTKIT_OK
+               : ftk_fail(FTKIT_ERR_UNSUPPORTED,
+                   "two threads have called MPI at once, and one call has failed: with the "
+                   "message log one thread at a time calls MPI and ftkit");
+}
+
+void ftk_alone_reset(void)
+{
+    atomic_store(&owner, 0);
+    atomic_store(&inside, NULL);
+    atomic_store(&crowded, false);
+    depth = 0;
+}
