@@ -146,6 +146,16 @@ for my $case (['leave', qr/^(?=.*$two the program )(?=.*rank 1 in ftkit_close ).
         or diag(scalar(@said), "\n", $j->{log});
 }
 
+# with the log, calls that do not match: each rank says what it waits for
+{
+    my $j = mistake('mismatch', env => { %$log, FTKIT_RECOVER_STALL => '6s' }, run => ['--no-relaunch']);
+    my $waits = 'has waited for \d+ s in';
+    ok($j->{rc} != 0 && $j->{rc} != 124
+            && $j->{log} =~ /warning: .*rank 1 $waits MPI_Recv, for a receive of 1 items from rank 0 with tag 9 on .*Rule: the calls of the ranks match/
+            && $j->{log} =~ /warning: .*rank 0 $waits MPI_Allreduce, for .*Rule: the calls of the ranks match/,
+        'mismatch, with the log: the ranks say what they wait for') or diag($j->{log});
+}
+
 # set-up that communicates behind ftkit_recover: the replacement would wait for ever
 {
     my $j = mistake('setup');

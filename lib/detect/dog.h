@@ -21,10 +21,11 @@ struct ftk_watchdog {
     unsigned back_seen; /* ftk_dog_page.back, as far as this process has acted on it */
     double looked_s;    /* last turn of the thread */
     uint64_t joined;    /* the last call of ftkit_checkpoint() that did not return at once */
-    int told_of[FTK_DOG_SLOTS]; /* process of the slot whose end this process has told MPI */
-    _Atomic double repaired_s;  /* time of the last repair, 0: none */
-    double opened_s;            /* when the program left ftkit_open() */
-    _Atomic double setup_s;     /* from there to its first ftkit_checkpoint(), 0: not known */
+    int told_of[FTK_DOG_SLOTS];      /* process of the slot whose end this process has told MPI */
+    _Atomic double repaired_s;       /* time of the last repair, 0: none */
+    double wait_since_s, wait_due_s; /* the last long wait in a call of MPI, and its next line */
+    double opened_s;                 /* when the program left ftkit_open() */
+    _Atomic double setup_s;          /* from there to its first ftkit_checkpoint(), 0: not known */
     _Atomic double awaits_s; /* since when survivors without a set wait for a replacement, 0: not */
     _Atomic double unwinds_s; /* since when an exception is in ftkit_close(), 0: it is not */
     double resumed_s;         /* first turn after the machine, or the job, had stood still */

@@ -246,6 +246,37 @@ void ftk_dog_look_for_silence(struct ftk_watchdog *dog, double now)
     end_by_rule(dog, text, at, rule, true);
 }
 
+#define WAIT_FRESH_S 2.0   /* a rank that was seen waiting so long ago still waits */
+enum { WAIT_TELLERS = 8 }; /* ranks of a node that say what they wait for */
+
+bool ftk_watchdog_waits(struct ftk_watchdog *dog, double since, double now)
+{
+    int before = 0;
+    if (!dog || dog->say_s <= 0)
+        return false;
+    atomic_store(&dog->own->waits_s, since);
+    atomic_store(&dog->own->waiting_s, now);
+    if (since > dog->wait_since_s)
+        dog->wait_due_s = 0;
+    dog->wait_since_s = since;
+    double then = ftk_dog_from(dog, since);
+    if (now < dog->wait_due_s || now - then < dog->say_s)
+        return false;
+    for (int i = 0; i < FTK_DOG_SLOTS; i++) {
+        const struct ftk_dog_slot *s = &dog->page->slots[i];
+        if (atomic_load(&s->pid) > 0 && atomic_load(&s->state) == FTK_DOG_REPAIR)
+            return false;
+        if (!works(s))
+            continue;
+        if (now - atomic_load(&s->waits_s) < dog->say_s
+            || now - atomic_load(&s->waiting_s) > WAIT_FRESH_S)
+            return false;
+        before += s < dog->own;
+    }
+    dog->wait_due_s = now + (now - then);
+    return before < WAIT_TELLERS;
+}
+
 /* Replacements without a set run their set-up again, alone, while the survivors wait in their first
  * ftkit_checkpoint(). */
 static void look_for_replacement(struct ftk_watchdog *dog, double now)

@@ -58,6 +58,9 @@ void ftk_watchdog_planes(struct ftk_watchdog *dog, int size);
  * them has taken another course.  True at most once for each time that this is found; dog may be
  * NULL. */
 bool ftk_watchdog_parts(struct ftk_watchdog *dog);
+/* With the message log: this rank has waited in a call of MPI since then.  True: all ranks of the
+ * node have been waiting for recover.stall_say, and this rank is to say what it waits for. */
+bool ftk_watchdog_waits(struct ftk_watchdog *dog, double since, double now);
 /* Whether this process is the first one of its node that asks; without a watchdog: true. */
 bool ftk_watchdog_first(struct ftk_watchdog *dog, enum ftk_dog_once line);
 /* This process enters a state. */

@@ -148,6 +148,10 @@ struct ftk_log {
     bool on;        /* the log handles the program's calls */
     bool in_set_up; /* this process has not come to the end of ftkit_recover() (set_up.h) */
     enum ftk_phase phase;
+    struct {
+        unsigned turns; /* at the last look at the clock; a new wait begins with fewer */
+        double since_s;
+    } wait;                          /* the last call that waited */
     const struct ftk_det_mode *mode; /* log.determinants (mode.h) */
     int me, n;                       /* rank, ranks */
     int *team;                       /* [n] */

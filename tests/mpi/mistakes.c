@@ -60,6 +60,8 @@ static int alone(ftkit_ctx **ft)
         MPI_Send(x, -1, MPI_DOUBLE, 0, 1, comm);
     if (is("badrank"))
         MPI_Send(x, 1, MPI_DOUBLE, 99, 1, comm);
+    if (is("mismatch")) /* the others are in MPI_Allreduce */
+        MPI_Recv(x, 1, MPI_DOUBLE, 0, 9, comm, MPI_STATUS_IGNORE);
     if (is("window")) {
         MPI_Win win;
         MPI_Win_create(x, sizeof x, 1, MPI_INFO_NULL, comm, &win);

@@ -3,14 +3,17 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "detect/detect.h"
 #include "detect/nap.h"
+#include "detect/watchdog.h"
 #include "log/mode.h"
 #include "log/det.h"
 #include "log/p2p.h"
 #include "log/set_up.h"
 
-#define TURNS 16     /* looks at requests for each look at the watch */
-#define TURNS_OPEN 4 /* ... for each step of a set that is open; the first look may have one */
-#define SMALL 512    /* bytes of a message that MPI_Send sends without a request of the log */
+#define TURNS 16       /* looks at requests for each look at the watch */
+#define TURNS_CLOCK 64 /* ... for each look at the clock */
+#define LONG_S 1.0     /* a wait that others may hear of */
+#define TURNS_OPEN 4   /* ... for each step of a set that is open; the first look may have one */
+#define SMALL 512      /* bytes of a message that MPI_Send sends without a request of the log */
 
 /* A replacement receives a message that the set-up of the lost process never received; the MPI
  * error. */
@@ -47,6 +50,31 @@ void ftk_p2p_keep_going(void)
         ftk_log.apart.turn();
 }
 
+/* A wait without an end has no other sign: the ranks wait for messages that nobody sends.  Say what
+ * this rank waits for, when all ranks of the node have been waiting for long. */
+static void look_at_wait(unsigned turns)
+{
+    struct ftk_log *l = &ftk_log;
+    char text[MPI_MAX_OBJECT_NAME + 160] = "what other ranks do";
+    const double now = ftk_now_s();
+    if (turns <= l->wait.turns)
+        l->wait.since_s = now;
+    l->wait.turns = turns;
+    if (now - l->wait.since_s < LONG_S || !ftk_watchdog_waits(l->ctx->dog, l->wait.since_s, now))
+        return;
+    const struct ftk_req *r = l->queue.first;
+    while (r && ftk_req_is_done(r))
+        r = r->next;
+    if (r)
+        ftk_req_describe(r, text, sizeof text);
+    ftk_report(FTKIT_WARNING,
+        "context %s: rank %d has waited for %.0f s in %s, for %s; all ranks of this node wait in calls "
+        "of MPI. Rule: the calls of the ranks match, also in the replay after a failure, where "
+        "a library that counts its calls or keeps duplicates of communicators makes others (no "
+        "error if ranks of other nodes compute that long; recover.stall = TIME ends such a job)",
+        l->ctx->cfg.name, l->me, now - l->wait.since_s, ftk_log_call(l->ctx), text);
+}
+
 int ftk_log_progress(unsigned *turns)
 {
     struct ftk_log *l = &ftk_log;
@@ -66,6 +94,8 @@ int ftk_log_progress(unsigned *turns)
         return repair_failure();
     if (watches)
         ftk_nap_turn(*turns);
+    if (*turns % TURNS_CLOCK == 0)
+        look_at_wait(*turns);
     return MPI_SUCCESS;
 }
 
