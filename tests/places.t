@@ -490,7 +490,7 @@ SKIP: {
     system("umount -l '$dir'");
 }
 SKIP: {
-    skip('no right to make name spaces', 1) if !nodes_possible();
+    skip('no right to make name spaces', 2) if !nodes_possible();
     my $work = scratch() . '/absent';
     mkdir($work) or die;
     my $run = "mount --make-rprivate / && mount -t tmpfs -o size=4k,ro x /dev/shm && cd '$work' && "
@@ -503,6 +503,10 @@ SKIP: {
     ok($? == 0 && -s "$work/out" && $out =~ /which cannot be written to: such parts are in the process/
             && $out =~ /1 rank replaced/ && glob("$work/$context.ftkit/set-*/manifest"),
         'no shared memory at all: the same') or diag("$?\n$out");
+    ($ENV{RUN} = $run) =~ s/run -n/run --log -n/;
+    $out = qx('@{[top()]}/scripts/guard' 60 -- unshare -m bash -c "\$RUN" 2>&1);
+    ok($? != 0 && $out =~ m{needs \d+ bytes of /dev/shm for determinants \(make /dev/shm larger.*log\.determinants = refuse},
+        '... and the message log says what it needs') or diag("$?\n$out");
 }
 
 done_testing();

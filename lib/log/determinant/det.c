@@ -106,12 +106,20 @@ static void name_of(int rank, long pid, uint64_t line, char *out, size_t bytes)
 
 /* ---- the file ------------------------------------------------------------------------ */
 
+static int no_file(const struct file *f, size_t bytes, int err)
+{
+    return ftk_fail_errno(err,
+        "the message log needs %zu bytes of /dev/shm for determinants (make /dev/shm larger, shorten "
+        "checkpoint.period, or set log.determinants = refuse or relaxed): /dev/shm%s",
+        bytes, f->name);
+}
+
 static int map(struct file *f, size_t bytes)
 {
     void *p = f->head ? mremap(f->head, f->bytes, bytes, MREMAP_MAYMOVE)
                       : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
     if (p == MAP_FAILED)
-        return ftk_fail_errno(errno, "determinants: /dev/shm%s", f->name);
+        return no_file(f, bytes, errno);
     f->head = p;
     f->bytes = bytes;
     return FTKIT_OK;
@@ -128,7 +136,7 @@ static int reserve(struct file *f, size_t n)
         return FTKIT_OK;
     int err = posix_fallocate(f->fd, (off_t)had, (off_t)(bytes - had));
     if (err != 0)
-        return ftk_fail_errno(err, "determinants: /dev/shm%s", f->name);
+        return no_file(f, bytes, err);
     return map(f, bytes);
 }
 
@@ -139,7 +147,7 @@ static int open_file(
     (void)shm_unlink(f->name); /* of an earlier process with the same number */
     f->fd = shm_open(f->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (f->fd < 0)
-        return ftk_fail_errno(errno, "determinants: /dev/shm%s", f->name);
+        return no_file(f, FIRST_BYTES, errno);
     int rc = reserve(f, n);
     if (rc != FTKIT_OK)
         return rc;
