@@ -329,7 +329,8 @@ void ftk_dog_look_for_requests(struct ftk_watchdog *dog)
     char why[TEXT_MAX];
     uint64_t call = atomic_load(&own->calls);
     double at_s = atomic_load(&own->at_s);
-    if (atomic_load(&own->place) != FTK_AT_REQUEST || call == 0)
+    if (atomic_load(&own->place) != FTK_AT_REQUEST || call == 0
+        || atomic_load(&dog->page->plane) > 0) /* a flipped bit may be the reason: they go back */
         return;
     for (int i = 0; i < FTK_DOG_SLOTS; i++) {
         const struct ftk_dog_slot *s = &dog->page->slots[i];
