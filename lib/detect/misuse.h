@@ -9,8 +9,8 @@
 /* The program breaks a rule, which would hang the job: end the job without a relaunch. */
 void ftk_misuse_end(struct ftkit_ctx *ctx, const char *why);
 
-/* Whether comm, on which a call has failed because of a failure, is older than the last repair: then
- * no failure of this epoch explains the error.  False: not known.  Local. */
+/* Whether comm, on which a call has failed because of a failure, is older than the last repair:
+ * then no failure of this epoch explains the error.  False: not known.  Local. */
 bool ftk_misuse_is_stale(const struct ftkit_ctx *ctx, MPI_Comm comm);
 /* A call of the program (NULL: unknown) has failed on such a communicator: say so.  The third time
  * in a row ends the job. */

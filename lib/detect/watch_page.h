@@ -33,8 +33,8 @@ struct ftk_dog_slot {
     _Atomic int rank;          /* of the context; -1: a spare */
     _Atomic uint64_t calls;    /* of ftkit_checkpoint() */
     _Atomic double at_s;       /* when the process came to the place */
-    /* with the message log, of a wait in a call of MPI that takes more than a second: its begin, and
-     * the last time at which the process was seen in it */
+    /* with the message log, of a wait in a call of MPI that takes more than a second: its begin,
+     * and the last time at which the process was seen in it */
     _Atomic double waits_s, waiting_s;
     _Atomic uint64_t passed; /* calls that have returned at once: has_passed() in silence.c */
 };

@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The state of the log has no locks, and the order of messages is part of the replay.  So only one
- * thread may be in a call of MPI or in a collective call of ftkit at a time; which thread may change
- * between two calls.  The MPI lets several threads call at once only with MPI_THREAD_MULTIPLE: then
- * the calls of the program come through ftk_mpi_guarded, which enters and leaves here. */
+ * thread may be in a call of MPI or in a collective call of ftkit at a time; which thread may
+ * change between two calls.  The MPI lets several threads call at once only with
+ * MPI_THREAD_MULTIPLE: then the calls of the program come through ftk_mpi_guarded, which enters and leaves here. */
 #ifndef FTK_LOG_ALONE_H
 #define FTK_LOG_ALONE_H
 
@@ -15,7 +15,8 @@
  * inside; the first time the function reports both calls.  Any thread. */
 bool ftk_alone_enter(const char *call);
 void ftk_alone_leave(void);
-/* FTKIT_ERR_UNSUPPORTED: two threads have been in calls at once, so a message of the program is missing. */
+/* FTKIT_ERR_UNSUPPORTED: two threads have been in calls at once, so a message of the program is
+ * missing. */
 int ftk_alone_check(void);
 /* The log is closed. */
 void ftk_alone_reset(void);

@@ -109,8 +109,8 @@ static void name_of(int rank, long pid, uint64_t line, char *out, size_t bytes)
 static int no_file(const struct file *f, size_t bytes, int err)
 {
     return ftk_fail_errno(err,
-        "the message log needs %zu bytes of /dev/shm for determinants (make /dev/shm larger, shorten "
-        "checkpoint.period, or set log.determinants = refuse or relaxed): /dev/shm%s",
+        "the message log needs %zu bytes of /dev/shm for determinants (make /dev/shm larger, "
+        "shorten checkpoint.period, or set log.determinants = refuse or relaxed): /dev/shm%s",
         bytes, f->name);
 }
 
