@@ -5,7 +5,8 @@
  * The state of the log has no locks, and the order of messages is part of the replay.  So only one
  * thread may be in a call of MPI or in a collective call of ftkit at a time; which thread may
  * change between two calls.  The MPI lets several threads call at once only with
- * MPI_THREAD_MULTIPLE: then the calls of the program come through ftk_mpi_guarded, which enters and leaves here. */
+ * MPI_THREAD_MULTIPLE: then the calls of the program come through ftk_mpi_guarded, which enters and
+ * leaves here. */
 #ifndef FTK_LOG_ALONE_H
 #define FTK_LOG_ALONE_H
 

@@ -129,8 +129,8 @@ static int prepare(struct writing *c)
     if (!ftk_vote_is_same(&v, FTK_VOTE_CALLS))
         return ftk_fail(FTKIT_ERR_MISMATCH,
             "ranks are at different calls of ftkit_checkpoint (this one at call %llu%s). Rule: "
-            "every rank makes the same calls of ftkit_checkpoint, and ftkit_request before the same "
-            "one",
+            "every rank makes the same calls of ftkit_checkpoint, and ftkit_request before the "
+            "same one",
             (unsigned long long)ctx->policy.calls,
             ctx->policy.requested ? ", because of ftkit_request" : "");
     if (ftk_clone_is_here(ctx))
