@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -23,7 +24,7 @@
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define OPEN_OLD (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 #define OLD_S 600 /* the clocks of two machines differ by less */
-#define POLL_NS 200000000L
+#define POLLS 50  /* looks at a record until its owner is taken for dead */
 #define TRIES 5
 
 static double beat_s = 2, silent_s = 10, patience_s = 20;
@@ -144,7 +145,8 @@ static enum fate fate_at_once(const struct found *f, const struct ftk_owner_job 
  * patience is over. */
 static enum fate watch_owner(int ctxfd, const struct ftk_owner_job *me, struct found *f)
 {
-    const struct timespec pause = { 0, POLL_NS };
+    const struct timespec pause = { (time_t)(silent_s / POLLS),
+        (long)(1e9 * fmod(silent_s / POLLS, 1)) };
     double begin = ftk_now_s(), changed = begin;
     for (;;) {
         struct found now;

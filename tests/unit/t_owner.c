@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "t_h5.h"
@@ -347,11 +349,22 @@ static void twins(void **state)
     ftk_owner_release(&o);
 }
 
+/* Wait until n processes have come here. */
+static void meet(_Atomic int *here, int n)
+{
+    atomic_fetch_add(here, 1);
+    while (atomic_load(here) < n)
+        usleep(1000);
+}
+
 /* Many start at once over the record of a dead job: one of them gets it. */
 static void race(void **state)
 {
     (void)state;
     enum { N = 8 };
+    _Atomic int *decided =
+        mmap(NULL, sizeof *decided, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(decided != MAP_FAILED);
     for (int round = 0; round < 10; round++) {
         pid_t pid[N];
         int owners = 0;
@@ -368,7 +381,7 @@ static void race(void **state)
                 continue;
             const struct ftk_owner_job job = { .job = 200 + (uint64_t)i, .alone = true };
             int rc = ftk_owner_take(dir, CONTEXT, &job, true, &o);
-            usleep(700000);
+            meet(decided, (round + 1) * N); /* the owner lives until all have decided */
             bool mine = rc == FTKIT_OK && o && ftk_owner_check(o, true) == FTKIT_OK;
             ftk_owner_release(&o);
             _exit(mine);
@@ -381,6 +394,7 @@ static void race(void **state)
         }
         assert_int_equal(owners, 1);
     }
+    assert_int_equal(munmap((void *)decided, sizeof *decided), 0);
 }
 
 int main(void)
