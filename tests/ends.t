@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # How a job ends: results that the ranks have only behind ftkit_close, and the exit code of every way
-# to die.  A job that ends with 0 has the results of all ranks.
+# to die, with every way to recover.  A job that ends with 0 has the results of all ranks.
+# tests/long/ends.t has all combinations.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -8,11 +9,13 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitTest;
+use POSIX ();
 use Test::More;
 
 ulfm_only();
 my $behind = build() . '/mpi/behind';
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '3 calls');
+my $all = $ENV{FTKIT_TEST_ALL}; # all combinations, else each element of one
 my $count = 0;
 
 # A job of two ranks: exit code, output, and the results of its ranks as one text.
@@ -33,32 +36,58 @@ like($whole, qr/\A0 \d+\n1 \d+\n\z/, 'the results of both ranks');
 # ---- a rank dies while the job ends ------------------------------------------------------------
 
 my %modes = (
+    none => [env => { FTKIT_RECOVER_SUPPLY => 'end' }],
     spare => [spares => 1],
     spawn => [env => { FTKIT_RECOVER_SUPPLY => 'spawn, end' }],
     log => [spares => 1, run => ['--log'], env => { FTKIT_LOG_TEAM_SIZE => 1 }],
     replicas => [run => ['--replicas', 2]],
 );
-for my $mode (sort keys %modes) {
-    for my $point ('finish.begin', 'finish.end', 'close.begin', 'close.voted', 'close.parted') {
-        for my $rank (0, 1) {
-            my $j = ends('close', @{ $modes{$mode} }, fault => "$point:$rank:1:kill");
-            my $what = "$mode, rank $rank killed at $point";
-            is(scalar(@{ $j->{faults} }), 1, "$what: it is killed") or diag($j->{log});
-            ok($j->{rc} == 0 ? $j->{results} eq $whole : $point eq 'close.parted' && $j->{rc} == 137,
-                "$what: results, or an exit code") or diag("code $j->{rc}, results $j->{results}\n$j->{log}");
+my @modes = sort keys %modes;
+
+# Call $run with each of @what, a mode and a rank: with all combinations, or with $times modes for each.
+sub product
+{
+    my ($run, $times, @what) = @_;
+    for my $w (0 .. $#what) {
+        for my $m (0 .. $#modes) {
+            my $turn = ($m - $w) % @modes;
+            next if !$all && ($turn % 2 || $turn >= 2 * $times);
+            $run->($what[$w], $modes[$m], $_) for $all ? (0, 1) : ($w + $turn / 2) % 2;
         }
     }
+    return;
 }
+
+product(sub {
+        my ($point, $mode, $rank) = @_;
+        my $j = ends('close', @{ $modes{$mode} }, fault => "$point:$rank:1:kill");
+        my $what = "$mode, rank $rank killed at $point";
+        is(scalar(@{ $j->{faults} }), 1, "$what: it is killed") or diag($j->{log});
+        ok($j->{rc} == 0 ? $j->{results} eq $whole : $point eq 'close.parted' && $j->{rc} == 137,
+            "$what: results, or an exit code") or diag("code $j->{rc}, results $j->{results}\n$j->{log}");
+    }, 2, 'finish.begin', 'finish.end', 'close.begin', 'close.voted', 'close.parted');
 
 # ---- every way to die ------------------------------------------------------------------------
 
-for my $case (['segv', 139], ['kill', 137], ['abort', 134]) {
-    my ($how, $want) = @$case;
-    for my $spares (0, 1) {
-        my $j = ends($how, spares => $spares, run => ['--no-relaunch']);
-        is($j->{rc}, $want, "all ranks, $how, $spares spares: exit code") or diag($j->{log});
-    }
-}
+# one rank, in its loop: the others go on with a new process, or the job is relaunched
+product(sub {
+        my ($how, $mode, $rank) = @_;
+        my $j = ends('close', @{ $modes{$mode} }, fault => "app.tail:$rank:1:$how");
+        my ($want, $what) = ($how eq 'mpiabort' ? 3 : 0, "$mode, rank $rank ends by $how");
+        ok($j->{rc} == $want && @{ $j->{faults} } == 1, "$what: code $want") or diag("code $j->{rc}\n$j->{log}");
+        is($j->{results}, $want ? '' : $whole, '... and the results');
+        unlike($j->{log}, qr/relaunching/, '... no relaunch') if $want || $mode ne 'none';
+    }, 1, 'kill', 'exit', 'vanish', 'quick', 'abort', 'mpiabort');
+
+# all ranks at once: the code of the first
+my %codes = (segv => 139, kill => 137, abort => 134);
+product(sub {
+        my ($how, $mode, $rank) = @_;
+        return if $all && $rank > 0; # there is no rank to choose
+        my %o = @{ $modes{$mode} };
+        my $j = ends($how, %o, run => ['--no-relaunch', @{ $o{run} // [] }]);
+        is($j->{rc}, $codes{$how}, "$mode, all ranks, $how: exit code") or diag($j->{log});
+    }, 1, sort keys %codes);
 for my $how ('forget', 'leave') {
     my $j = ends($how, spares => 1);
     is($j->{rc}, 1, "no ftkit_close ($how): exit code") or diag($j->{log});
@@ -90,5 +119,25 @@ like($j->{log}, qr/because mpirun was killed by signal 9 \(Killed\) before any c
     like($said, qr/`ftkit run` has started 2 processes, and MPI_COMM_WORLD has 1: mpirun was lost/, '... says why');
     ok(!-e scratch() . '/default.ftkit', '... and writes nothing');
 }
+
+# ---- a spawned process whose repair was given up ------------------------------------------------
+# It hangs before it has joined.  Here any program with the library stands for it.
+my $stray = 0;
+$j = ends('close', fault => 'app.tail:0:1:slow', while => sub {
+        my ($work) = @_;
+        await_file("$work/default.ftkit/owner");
+        my $number;
+        ($number) = slurp("$work/default.ftkit/owner") =~ /^job = (\w+)$/m until $number;
+        $stray = fork() // die("fork: $!\n");
+        return if $stray;
+        local %ENV = (%ENV, LD_PRELOAD => build() . '/libftkit.so', FTKIT_SPAWNED => $number);
+        exec('sleep', 60) or POSIX::_exit(127);
+    });
+is($j->{rc}, 0, 'a job with a spawned process that hangs ends') or diag($j->{log});
+local $SIG{ALRM} = sub { kill('KILL', $stray) };
+alarm(20);
+waitpid($stray, 0);
+alarm(0);
+is($?, 0, '... and the process leaves');
 
 done_testing();

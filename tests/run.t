@@ -620,6 +620,9 @@ my $closes = <<'END';
 [ $rank = 1 ] || state closed default
 END
 
+# What the environment of a replacement has that was spawned.
+my $spawned = 'OMPI_COMM_WORLD_RANK=0 PMIX_NAMESPACE=prterun-here-1@2 FTKIT_SPAWNED=1';
+
 # Run a job of such ranks under such an mpirun.
 our @under; # a command to run ftkit by
 sub ranks
@@ -645,6 +648,7 @@ subtest 'mpirun does not end after its ranks' => sub {
         ['keep', '[ $rank = 0 ] || kill -KILL $$', 137, 'a rank was killed'],
         ['reap', $closes, 0, 'the context was closed'],
         ['keep', $closes . 'exit $((3 * rank))', 3, 'closed, but a rank failed'],
+        ['keep', $closes . "$spawned sleep 300 &", 0, 'a spawned process has not joined'],
         )
     {
         my ($then, $program, $want, $what) = @$case;
@@ -660,7 +664,7 @@ subtest 'mpirun does not end after its ranks' => sub {
     like($err, qr/attempt 1 ended .* a context still open; relaunching/,
         'a context was open: relaunched');
     # five seconds are more than it waits for an mpirun without ranks
-    ranks(5, 'sleep 300 &');
+    ranks(5, "state joined 2 0; $spawned sleep 300 &");
     result(5, 'a process of a rank is there');
     unlike($err, $says, 'a process of a rank is there: mpirun may wait');
     {

@@ -68,7 +68,7 @@ bool ftk_proc_read(pid_t pid, struct ftk_proc *p)
         (double)(stat_field(fields, 14) + stat_field(fields, 15)) / (double)sysconf(_SC_CLK_TCK);
     p->start = stat_field(fields, 22);
     p->status = (int)stat_field(fields, 52);
-    p->rank = p->local_size = -1;
+    p->rank = p->local_size = p->spawned = -1;
     p->ours = false;
     return true;
 }
@@ -157,12 +157,20 @@ void ftk_proc_rank(struct ftk_proc *p)
     static const char *const local[] = { "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL };
     char path[64], *entry = NULL;
     size_t room = 0;
+    bool spawned = false;
+    long job = -1;
     snprintf(path, sizeof path, "/proc/%d/environ", (int)p->pid);
     FILE *f = fopen(path, "re");
-    while (f && getdelim(&entry, &room, '\0', f) > 0)
+    while (f && getdelim(&entry, &room, '\0', f) > 0) {
         if (!take_number(entry, local, &p->local_size) && p->rank < 0)
             take_number(entry, rank_names, &p->rank);
+        /* PMIX_NAMESPACE=prterun-host-4711@2 */
+        const char *at = strncmp(entry, "PMIX_NAMESPACE=", 15) == 0 ? strrchr(entry, '@') : NULL;
+        job = at ? strtol(at + 1, NULL, 10) : job;
+        spawned = spawned || strncmp(entry, "FTKIT_SPAWNED=", 14) == 0;
+    }
     free(entry);
+    p->spawned = spawned ? job : -1;
     if (f)
         fclose(f);
 }

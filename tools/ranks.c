@@ -4,7 +4,8 @@
  *   - A rank dies in or before MPI_Init, and the other ranks wait for it in MPI_Init.  The rank
  *     counts as lost when no context has been opened, other ranks are alive and do nothing, and
  *     this has lasted for --init-timeout.
- *   - All ranks have ended, and mpirun hangs while it cleans up.
+ *   - All ranks have ended, and mpirun hangs while it cleans up, or waits for a spawned process that
+ *     hangs in MPI_Init because the repair that has spawned it was given up.
  *
  * Both need a list of the job's ranks.  Ranks are the children of mpirun or of a daemon that have
  * the environment of a rank; the children of a rank are not ranks.  While the job starts, looks
@@ -19,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools.h"
+#include "state.h"
 
 #define YOUNG_S 2 /* for so long after the start, look at every call */
 #define INIT_LOOK_S 0.5
@@ -124,15 +125,17 @@ static bool is_first(const struct ftk_proc *all, size_t n, const struct ftk_proc
 }
 
 /* Add the new ranks.  Returns the number of ranks and their children: a child may hold a pipe of
- * mpirun open, and mpirun then waits for the child. */
-static size_t scan(struct ftk_ranks *w)
+ * mpirun open, and mpirun then waits for the child.  A spawned process that has not joined does not
+ * count: without the ranks that have spawned it, it never will. */
+static size_t scan(struct ftk_ranks *w, const struct ftk_state *s)
 {
     struct ftk_proc *p;
     size_t alive = 0, n = ftk_proc_list(&p);
     for (size_t i = 0; i < n; i++) {
         if (p[i].state != 'Z')
             ftk_proc_rank(&p[i]);
-        alive += p[i].rank >= 0;
+        bool stray = p[i].spawned >= 0 && !ftk_state_has_joined(s, p[i].spawned, p[i].rank);
+        alive += p[i].rank >= 0 && !stray;
     }
     for (size_t i = 0; i < n; i++)
         if (is_first(p, n, &p[i]) && !find(w, &p[i]))
@@ -141,10 +144,10 @@ static size_t scan(struct ftk_ranks *w)
     return alive;
 }
 
-static void hunt(struct ftk_ranks *w)
+static void hunt(struct ftk_ranks *w, const struct ftk_state *s)
 {
     int here = w->run->emulate > 0 || w->local_size < 0 ? w->run->total : (int)w->local_size;
-    scan(w);
+    scan(w, s);
     w->hunting = !w->opened && w->nseen < here;
     if (!w->hunting && w->run->verbose)
         ftk_run_say("processes of ranks found: %d", w->nseen);
@@ -208,11 +211,11 @@ static bool lasts(double *t, bool so, double step, double limit)
     return so && *t >= limit;
 }
 
-static enum ftk_ranks_news judge(struct ftk_ranks *w, double step)
+static enum ftk_ranks_news judge(struct ftk_ranks *w, const struct ftk_state *s, double step)
 {
     bool gone, local = is_local(w);
     size_t alive = probe(w, &gone);
-    bool empty = w->n > 0 && alive == 0 && local && scan(w) == 0 && !output_waits();
+    bool empty = w->n > 0 && alive == 0 && local && scan(w, s) == 0 && !output_waits();
     if (lasts(&w->gone_s, empty, step, GONE_S))
         return FTK_RANKS_GONE;
     bool lost = !w->opened && alive > 0 && (gone || (local && w->nseen < w->run->total));
@@ -226,18 +229,18 @@ static enum ftk_ranks_news judge(struct ftk_ranks *w, double step)
     return FTK_RANKS_WELL;
 }
 
-enum ftk_ranks_news ftk_ranks_look(struct ftk_ranks *w, bool opened)
+enum ftk_ranks_news ftk_ranks_look(struct ftk_ranks *w, const struct ftk_state *s)
 {
     double now = ftk_now_s();
     if (w->off || now < w->due)
         return FTK_RANKS_WELL;
-    w->opened = opened;
+    w->opened = ftk_state_told(s)->opened;
     if (w->hunting)
-        hunt(w);
+        hunt(w, s);
     double step = now - w->last < STEP_MAX_S ? now - w->last : STEP_MAX_S;
-    enum ftk_ranks_news news = judge(w, step);
+    enum ftk_ranks_news news = judge(w, s, step);
     double least = SHARE * (ftk_now_s() - now);
-    double pause = opened ? LOOK_S : ftk_ranks_coming(w) ? 0 : INIT_LOOK_S;
+    double pause = w->opened ? LOOK_S : ftk_ranks_coming(w) ? 0 : INIT_LOOK_S;
     w->last = now;
     w->due = now + (pause > least ? pause : least);
     return news;

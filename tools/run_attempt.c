@@ -147,7 +147,7 @@ static void take_wanted(struct ftk_try *a)
 /* Whether the processes of the ranks give a reason to end the job. */
 static bool look_at_ranks(struct ftk_try *a, struct ftk_ranks *ranks)
 {
-    switch (ftk_ranks_look(ranks, ftk_state_told(a->state)->opened)) {
+    switch (ftk_ranks_look(ranks, a->state)) {
     case FTK_RANKS_WELL:
         break;
     case FTK_RANKS_LOST:

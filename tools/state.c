@@ -413,6 +413,12 @@ bool ftk_state_is_open(const struct ftk_state *s)
     return false;
 }
 
+bool ftk_state_has_joined(const struct ftk_state *s, long job, long rank)
+{
+    const struct ftk_end e = { .job = job, .rank = rank };
+    return find_end(s->joined, s->njoined, &e) != NULL;
+}
+
 const struct ftk_told *ftk_state_told(const struct ftk_state *s)
 {
     return &s->told;

@@ -63,6 +63,8 @@ bool ftk_state_aborted(const struct ftk_state *s);
 /* A process that has called MPI_Abort beside such a death, so perhaps because of it;
  * NULL: none has. */
 const struct ftk_end *ftk_state_doubtful(const struct ftk_state *s);
+/* Whether this spawned process has joined the job; job and rank as mpirun numbers them. */
+bool ftk_state_has_joined(const struct ftk_state *s, long job, long rank);
 /* Number of processes of the job whose end mpirun has reported.  mpirun reports a normal end only
  * for processes on its own node. */
 int ftk_state_ends(const struct ftk_state *s);

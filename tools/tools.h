@@ -186,12 +186,13 @@ struct ftk_proc {
     int status;               /* of a zombie, as from waitpid() */
     long rank;                /* -1: not a rank, or not read */
     long local_size;          /* ranks on its node, -1: not known */
+    long spawned;             /* mpirun's number of the job of a spawned replacement, -1: none */
     bool ours;                /* below this process, and not foreign (process.c) */
 };
 bool ftk_proc_read(pid_t pid, struct ftk_proc *p); /* false: no such process */
 /* All processes below us, *out for free(). */
 size_t ftk_proc_list(struct ftk_proc **out);
-void ftk_proc_rank(struct ftk_proc *p); /* fill in rank and local_size; not for zombies */
+void ftk_proc_rank(struct ftk_proc *p); /* fill in what is in its environment; not for zombies */
 /* Whether this process runs as a rank of a job.  All processes below inherit the environment of
  * a rank, so they would look like ranks. */
 bool ftk_proc_self_is_rank(void);
@@ -212,14 +213,14 @@ void ftk_tree_dump(FILE *out, bool whole);
 enum ftk_ranks_news {
     FTK_RANKS_WELL,
     FTK_RANKS_LOST, /* a rank ended, no context was opened, the other ranks make no progress */
-    FTK_RANKS_GONE  /* all ranks have ended, mpirun has not */
+    FTK_RANKS_GONE  /* all ranks have ended, mpirun has not; see ranks.c */
 };
 struct ftk_ranks;
+struct ftk_state;                                           /* state.h */
 struct ftk_ranks *ftk_ranks_begin(const struct ftk_run *r); /* of one attempt */
 void ftk_ranks_end(struct ftk_ranks *w);
-/* To be called often; the function limits the number of its looks itself.  opened: a context has
- * been opened. */
-enum ftk_ranks_news ftk_ranks_look(struct ftk_ranks *w, bool opened);
+/* To be called often; the function limits the number of its looks itself.  s: of the attempt. */
+enum ftk_ranks_news ftk_ranks_look(struct ftk_ranks *w, const struct ftk_state *s);
 bool ftk_ranks_coming(const struct ftk_ranks *w); /* young job; not all ranks have been found */
 /* After FTK_RANKS_LOST: a rank whose process has ended, -1: its number is not known. */
 long ftk_ranks_lost(const struct ftk_ranks *w);

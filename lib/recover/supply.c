@@ -3,61 +3,39 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "core/arguments.h"
 #include "core/mpi_shim.h"
+#include "core/thread.h"
+#include "detect/watch_page.h"
 #include "recover.h"
 
 extern char **environ;
 
 #define SPAWN_MARK "FTKIT_SPAWNED"
-#define ARGS_MAX (1u << 20)
 
 /* ---- spawn ------------------------------------------------------------------------------
  * On Open MPI 5.0 a repair cannot survive a death between spawn and merge: the watchdog ends such
  * a repair.  So a repair uses spares first. */
 
-/* The command line of this process.  It is read before main() runs, because a program may write
- * into its arguments: strtok() on an option, a title for ps. */
-static char *command_line;
-static size_t command_bytes;
-
-__attribute__((constructor)) static void keep_command_line(void)
-{
-    size_t cap = 4096;
-    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? 1 : 0;
-    while (n > 0 && command_bytes < ARGS_MAX) {
-        char *more = realloc(command_line, cap + 1);
-        if (!more)
-            break; /* the replacement will have fewer arguments, or none */
-        command_line = more;
-        n = read(fd, command_line + command_bytes, cap - command_bytes);
-        command_bytes += n > 0 ? (size_t)n : 0;
-        cap = command_bytes == cap ? 2 * cap : cap;
-    }
-    if (fd >= 0)
-        (void)close(fd); /* only read from */
-    if (command_line)
-        command_line[command_bytes] = '\0';
-}
-
 /* Return the command line as an argv; the caller frees the array, not the strings.  NULL: no
  * memory, or no command line. */
 static char **own_arguments(void)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < command_bytes; i++)
-        count += command_line[i] == '\0';
+    size_t count = 0, bytes;
+    const char *all = ftk_arguments(&bytes);
+    for (size_t i = 0; i < bytes; i++)
+        count += all[i] == '\0';
     char **argv = count > 0 ? calloc(count + 1, sizeof *argv) : NULL;
-    char *p = command_line;
-    for (size_t i = 0; argv && i < count; i++, p += strlen(p) + 1)
-        argv[i] = p;
+    for (size_t i = 0; argv && i < count; i++, all += strlen(all) + 1)
+        argv[i] = (char *)all; /* MPI_Comm_spawn does not write there */
     return argv;
 }
 
@@ -154,6 +132,58 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
     return ftk_fail_mpi(rc, "spawning replacements");
 }
 
+/* A repair may be given up while its spawned process is in MPI_Init, which may then wait for ever,
+ * and mpirun for the process.  So a thread looks from the start of the process until it has joined:
+ * it ends the process when the job has lived on this node, and does so no more. */
+
+#define LOOK_NS 500000000L
+#define LOOKS 4 /* in a row without a living process of the job */
+
+static _Atomic bool arrived; /* the process has joined, or joining has failed */
+
+static void *look_for_job(void *arg)
+{
+    const uint64_t job = *(uint64_t *)arg;
+    const struct timespec turn = { 0, LOOK_NS };
+    bool seen = false;
+    for (int gone = 0; gone < LOOKS && !atomic_load(&arrived);) {
+        const int lives = ftk_dog_job_lives(job);
+        seen = seen || lives > 0;
+        gone = seen && lives == 0 ? gone + 1 : 0;
+        (void)nanosleep(&turn, NULL); /* a shorter sleep does no harm */
+    }
+    if (!atomic_load(&arrived))
+        _exit(0);
+    return NULL;
+}
+
+/* Whether the parent is spawned, too: then this process is a command that a replacement runs, and has
+ * inherited the mark. */
+static bool is_command(void)
+{
+    char path[32], *entry = NULL;
+    size_t room = 0;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)getppid());
+    FILE *f = fopen(path, "re");
+    while (f && !found && getdelim(&entry, &room, '\0', f) > 0)
+        found = strncmp(entry, SPAWN_MARK "=", sizeof SPAWN_MARK) == 0;
+    free(entry);
+    if (f)
+        (void)fclose(f); /* only read from */
+    return found;
+}
+
+__attribute__((constructor)) static void watch_job(void)
+{
+    static uint64_t job;
+    const char *mark = getenv(SPAWN_MARK);
+    pthread_t thread;
+    job = mark ? strtoull(mark, NULL, 16) : 0;
+    if (job != 0 && !is_command() && ftk_thread_start(&thread, look_for_job, &job) == 0)
+        (void)pthread_detach(thread);
+}
+
 bool ftk_supply_is_spawned(void)
 {
     static bool joined; /* only the first context of the process joins the repair */
@@ -186,6 +216,7 @@ int ftk_supply_join(MPI_Comm *merged, uint64_t *job)
         rc = check_merged(*merged, n + spawned, n + me);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_disconnect(&parent);
+    atomic_store(&arrived, true);
     *job = mark ? strtoull(mark, NULL, 16) : 0;
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "joining the job");
 }

@@ -1,0 +1,40 @@
+/* The command line of this process (see arguments.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "arguments.h"
+
+#define ARGS_MAX (1 << 20)
+
+static char *command_line;
+static size_t command_bytes;
+
+__attribute__((constructor)) static void keep_command_line(void)
+{
+    size_t cap = 4096;
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? 1 : 0;
+    while (n > 0 && command_bytes < ARGS_MAX) {
+        char *more = realloc(command_line, cap + 1);
+        if (!more)
+            break; /* the replacement will have fewer arguments, or none */
+        command_line = more;
+        n = read(fd, command_line + command_bytes, cap - command_bytes);
+        command_bytes += n > 0 ? (size_t)n : 0;
+        cap = command_bytes == cap ? 2 * cap : cap;
+    }
+    if (fd >= 0)
+        (void)close(fd); /* only read from */
+    if (command_line)
+        command_line[command_bytes] = '\0';
+}
+
+const char *ftk_arguments(size_t *bytes)
+{
+    *bytes = command_bytes;
+    return command_line;
+}
