@@ -111,7 +111,15 @@ sub halts
     is(slurp("$dir/result"), $want, '... with the right result');
     is(sets($dir), 2, '... one more set is durable');
 }
-halts("SIG$_", signalled($_, 60), {}) for qw(TERM INT);
+# a batch system sends SIGTERM more than once
+halts('SIGTERM twice', sub {
+        my ($pid, $dir) = @_;
+        signalled('TERM', 60)->($pid, $dir);
+        my $end = time() + 20;
+        select(undef, undef, undef, 0.01) until slurp("$dir/log") =~ /halts; a second signal/ || time() > $end;
+        kill($_, $pid) for qw(TERM HUP);
+    }, {});
+halts('SIGINT', signalled('INT', 60), {});
 halts('SIGUSR2, with the message log', signalled('USR2', 60), { FTKIT_LOG_TEAM_SIZE => 2 }, '--log');
 halts('SIGUSR2, with lines apart', signalled('USR2', 60), { FTKIT_LOG_TEAM_SIZE => 2,
         FTKIT_CHECKPOINT_LINE => 'apart' }, '--log');

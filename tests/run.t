@@ -452,6 +452,7 @@ for my $signal (['TERM', 143], ['INT', 130]) {
             kill $name, $target; # asks the job to halt
             my $end = time + 30;
             sleep 0.05 until slurp("$tmp/err") =~ /halts; a second signal ends it/ || time > $end;
+            sleep 1.1 if $name eq 'TERM'; # within a second it would repeat the first one
             kill $name, $target;
         }, $ftkit, @small, $job, 'hang');
     result($want, "SIG$name, twice");

@@ -25,6 +25,7 @@
 #define FATAL_GRACE_S 5   /* for a job to end by itself after a fatal error */
 #define SIGNAL_GRACE_S 10 /* for mpirun to end its job after a signal */
 #define ORPHAN_GRACE_S 10 /* for a job that has closed its contexts and lost mpirun */
+#define SAME_S 1          /* signals of a batch system within this time are one request */
 #define EXIT_GRACE_S 1    /* for the daemons after mpirun has ended */
 #define POLL_NS 100000000L
 #define SHORT_NS 20000000L /* while the ranks start: some end soon */
@@ -100,9 +101,17 @@ static bool has_ended(struct ftk_try *a)
     return status >= 0;
 }
 
+/* Whether a signal repeats the request to halt: batch systems send SIGTERM to several processes, and
+ * some of them hand it on.  ^C comes from a user, who means it. */
+static bool repeats(const struct ftk_try *a, int sig)
+{
+    return a->halting && sig != SIGINT && ftk_now_s() < a->halting_at + SAME_S;
+}
+
 /* Take a signal.  SIGUSR1 asks the ranks for a durable set.  The first other signal asks the ranks
- * to halt, if a context is open; mpirun would end them at SIGTERM.  The next one goes to mpirun,
- * and the job has some time to end; false, on the one after: end the job at once. */
+ * to halt, if a context is open; mpirun would end them at SIGTERM.  The next one, unless it repeats
+ * the first, goes to mpirun, and the job has some time to end; false, on the one after: end the job
+ * at once. */
 static bool take_signal(struct ftk_try *a, int sig)
 {
     if (sig <= 0 || sig == SIGCHLD)
@@ -111,8 +120,11 @@ static bool take_signal(struct ftk_try *a, int sig)
         a->set_wanted = true;
         return true;
     }
+    if (repeats(a, sig))
+        return true;
     if (!a->halting && ftk_state_is_open(a->state)) {
         a->halting = ftk_asks_halt(a->pid, sig);
+        a->halting_at = ftk_now_s();
         if (a->halting)
             ftk_run_say("%s: the job writes a durable set and halts; a second signal ends it",
                 strsignal(sig));

@@ -26,7 +26,8 @@ struct ftk_try {
     int status; /* of mpirun, as from waitpid() */
     int sig;    /* BY_SIGNAL */
     double sig_at;
-    bool halting;     /* the job was asked to halt */
+    bool halting; /* the job was asked to halt */
+    double halting_at;
     bool halt_wanted; /* SIGUSR2 came before a context was open */
     bool set_wanted;  /* SIGUSR1 */
     struct ftk_ends ends;
