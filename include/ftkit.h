@@ -157,11 +157,11 @@ FTKIT_API int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **ctx);
 /**
  * Close the context, wait for its background work and free it; *ctx becomes NULL.
  *
- * Collective.  Call this function before MPI_Finalize(); otherwise MPI_Finalize() closes the
- * context and reports the mistake, and the exit code is 1.  The function waits for a set that
- * is being written to the file system.  Regions stay the caller's.  The context is closed
- * whatever the function returns.
- *
+ * Collective.  Call this function before MPI_Finalize(), which otherwise closes the context and
+ * reports the mistake: exit code 1.  The function waits for a set on its way to the file system.
+ * After FTKIT_OK the run counts as finished: a later start with other arguments of the program,
+ * or other argument files, needs recover.start = continue or fresh (ftkit run --continue,
+ * --fresh).  Regions stay the caller's.  The context is closed whatever the function returns.
  * @return FTKIT_OK; FTKIT_ERR_MISMATCH as ftkit_finish() returns it;
  *         FTKIT_HALT: the job halts, and no earlier call of this rank has returned that (with
  *         checkpoint.line = apart): the step is not complete, its results are not right;
@@ -543,7 +543,7 @@ FTKIT_API int ftkit_checkpoint(ftkit_ctx *ctx);
  * callback of ftkit_on_repair(), which this call runs first.
  * Errors: FTKIT_ERR_NOT_FOUND, FTKIT_ERR_SIZE, FTKIT_ERR_TYPE: a region, named in the detail,
  *         does not fit the saved data; FTKIT_ERR_NOT_FOUND also: the set of recover.start does
- *         not exist; FTKIT_ERR_FORMAT: a set of another program (context.program);
+ *         not exist; FTKIT_ERR_FORMAT: a set of another program, or as ftkit_close() says;
  *         FTKIT_ERR_BUSY: another job that is alive, or another context of this job, uses the
  *         sets on the file system;
  *         FTKIT_ERR_CORRUPT: none of the sets can be used (the detail names the newest).

@@ -19,6 +19,7 @@
 #include "exit_guard.h"
 #include "halt.h"
 #include "recover/recover.h"
+#include "recover/start.h"
 #include "set/checkpoint.h"
 #include "set/clone.h"
 #include "set/debug_regions.h"
@@ -158,6 +159,8 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     if (rc == FTKIT_OK)
         rc = ftk_log_sound(ctx);
     rc = rc == FTKIT_OK ? mismatch : rc; /* the detail of the mismatch is still there */
+    if (rc == FTKIT_OK && place == FTK_AT_CLOSE && !ftk_is_halted(ctx) && !ftk_guard_unwinds())
+        ftk_start_mark(ctx);
     ftk_guard_exit(ctx, -1);
     ftk_energy_close(ctx);
     ftk_describe_close(ctx, rc);

@@ -27,6 +27,7 @@
 #include "close.h"
 #include "describe.h"
 #include "exit_guard.h"
+#include "store/h5/finished.h"
 #include "store/h5/h5.h"
 
 #define GATHER_TRIES 8 /* in a row without a death */
@@ -526,6 +527,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     if (MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) == MPI_SUCCESS)
         ftk_fault_rank(world_rank, getenv("FTKIT_SPAWNED") != NULL);
     (void)FTK_FAULT("open.begin");
+    ftk_finished_note();
     int local = ftk_config_load(&ctx->cfg, config);
     ftk_level_configure(ctx); /* also after an error, with an empty configuration */
     if (local == FTKIT_OK)

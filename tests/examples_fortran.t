@@ -209,8 +209,8 @@ for (map({ ['small', $_] } 1, 2, 4, 6, 8, 9), ['medium', 4]) {
     for (['C', 'Fortran'], ['Fortran', 'C']) {
         my ($begun, $ended) = @$_;
         my $work = "$tmp/$begun";
-        my $j = run(\%heat, keep => $work, n => 3, spares => 0, env => \%file, program =>
-            $program{$ended}, args => [@grid, '-s', 150, '-o', "$work/out"]);
+        my $j = run(\%heat, keep => $work, n => 3, spares => 0,
+            env => { %file, FTKIT_RECOVER_START => 'continue' }, program => $program{$ended}, args => [@grid, '-s', 150, '-o', "$work/out"]);
         ok($j->{rc} == 0 && $j->{log} =~ /heat2d: continues at step [1-9]/ && $whole ne ''
             && $j->{result} eq $whole, "... begun in $begun, ended in $ended on other ranks")
             or diag(clean($j->{log}));

@@ -130,7 +130,8 @@ unlike($out, qr/still here/, '... at once');
     my $j = job(%o, n => 2, args => ['save']);
     is($j->{rc}, 0, 'a global array is saved') or diag($j->{log});
     for my $n (2, 3, 8) {
-        $j = job(%o, n => $n, args => ['check']);
+        $j = job(%o, n => $n, args => ['check'],
+            env => { FTKIT_RECOVER_START => 'continue' }); # the run of 'save' has finished
         my $good = () = $j->{log} =~ /^OK rank/mg;
         ok($j->{rc} == 0 && $good == $n, "... and is the same on $n ranks") or diag($j->{log});
     }

@@ -206,4 +206,56 @@ $j = job(env => \%files, keep => "$dir-2");
 ok($j->{rc} != 0 && $j->{log} =~ /cannot be used and no other is complete/,
     'damaged sets are an error, not a fresh start') or diag($j->{log});
 
+# ---- a run that has finished: a start with other arguments does not continue by mistake ------------
+my $deck = write_file(scratch() . '/deck', "first\n");
+utime(1, 1, $deck); # an argument file is older than the run
+my $mark = scratch() . '/finished/default.ftkit/finished';
+
+sub after
+{
+    my ($steps, %o) = @_;
+    my $work = scratch() . '/finished';
+    return job(n => 2, spares => 0, run => [], keep => $work, %o,
+        args => [ '-o', "$work/out", '-s', $steps, $deck ],
+        env => { %files, FTKIT_RECOVER_SUPPLY => 'end', %{ $o{env} // {} } });
+}
+my $refused = qr/the run of set \d+ has finished, and this start differs: /;
+my $f = after(30, fault => 'app.mid:0:11:kill');
+is($f->{rc}, 0, 'a run finishes, after a relaunch') or diag($f->{log});
+like(slurp($mark), qr/^durable = \d+\ncommitted = \d+\narguments = 5 \w+\n.*^argument = \w+ 6 \w+ \Q$deck\E\n/ms,
+    '... its mark has the arguments and the argument file');
+my ($last) = slurp($mark) =~ /^durable = (\d+)/m;
+like((command('ls', scratch() . '/finished'))[1], qr/^ +$last  default .* complete, finished$/m, '... ftkit ls says so');
+like((command('status', scratch() . '/finished'))[1], qr/the run has finished; its last durable set is $last$/m,
+    '... and so does ftkit status');
+$f = after(30);
+ok($f->{rc} == 0 && $f->{log} =~ /restored set/, 'the same arguments: it continues') or diag($f->{log});
+$f = after(60);
+ok($f->{rc} == 2 && $f->{log} =~ /${refused}argument 4 was '30', and is '60'\. `ftkit run --fresh`/
+        && $f->{log} !~ /relaunching/, 'another argument: it ends with 2') or diag($f->{log});
+write_file($deck, "other\n");
+$f = after(30);
+ok($f->{rc} == 2 && $f->{log} =~ /${refused}the file of argument '\Q$deck\E' has other contents/,
+    'another argument file: it ends with 2') or diag($f->{log});
+unlink($deck);
+$f = after(30, env => { FTKIT_RECOVER_START => $last });
+is($f->{rc}, 0, 'recover.start = N chooses the set of a finished run') or diag($f->{log});
+$f = after(60, run => [ '--continue' ], fault => 'app.mid:0:20:kill,app.mid:0:5:kill@100');
+ok($f->{rc} == 0 && @{ $f->{faults} } == 2, '--continue goes on, also through relaunches') or diag($f->{log});
+my $mended = slurp($mark);
+like($mended, qr/^arguments = 5 \w+\n.* 60$/ms, '... and the mark is that of the new end');
+$f = after(90, run => [ '--continue', '--no-relaunch' ], fault => 'app.mid:0:20:kill');
+isnt($f->{rc}, 0, 'a run that was continued is lost ...');
+$f = after(90);
+ok($f->{rc} == 0 && $f->{log} =~ /restored set/, '... and started again: its newer sets make the mark stale')
+    or diag($f->{log});
+write_file($mark, substr(slurp($mark), 0, 100));
+$f = after(95);
+ok($f->{rc} == 0 && $f->{log} =~ /whether the run of set \d+ has finished is not known: .*finished is damaged/,
+    'a damaged mark is told, and no hindrance') or diag($f->{log});
+$f = after(20, run => [ '--fresh' ], fault => 'text.fsync:0:1:EIO');
+ok($f->{rc} == 0 && $f->{log} =~ /the run has finished, and is not marked as finished: /,
+    'a mark that cannot be written is told') or diag($f->{log});
+ok(slurp($mark) =~ / 95$/m, '... and the old one stays whole');
+
 done_testing();

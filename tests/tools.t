@@ -132,7 +132,7 @@ $bytes += -s for glob path(6, '*');
 is_deeply([@$set{qw(context set state why ranks parts bytes)}], ['heat', 6, 'complete', undef, 4, 2, $bytes],
     'ls: of a set');
 like($set->{written}, qr/^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$/, '... its date');
-like(ftkit('ls', $sets), qr/^ +6 +heat +4 +2 .* complete$/m, 'ls as text') or said();
+like(ftkit('ls', $sets), qr/^ +6 +heat +4 +2 .* complete, finished$/m, 'ls as text') or said();
 make_path("$tmp/empty");
 ftkit('ls', "$tmp/empty");
 ok($code == 2 && $out eq '' && $err =~ /no sets in/, 'ls of an empty directory') or said();

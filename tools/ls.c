@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "sets.h"
+#include "store/h5/finished.h"
 
 void ftk_ls_usage(FILE *out)
 {
@@ -18,14 +19,15 @@ void ftk_ls_usage(FILE *out)
           "  complete    its manifest is whole, all its parts exist with their sizes\n"
           "  incomplete  it is being written, or its writing was interrupted\n"
           "  damaged     its manifest or a part is missing, or has been changed\n"
+          "  finished    and it is the last one of a run that has finished\n"
           "\n"
           "This is a quick check: `ftkit verify` reads every byte.\n"
           "\n"
           "  --context NAME  only the sets of this context\n"
           "  --json          as an object: directory, sets[]: context, set, state, why\n"
           "                  (null when complete), ranks, parts (null: not known), bytes,\n"
-          "                  written.  With --slots: good, slots[]: path, bytes, state, why\n"
-          "                  (when damaged or foreign), and when the slot has a set: context,\n"
+          "                  written, finished.  With --slots: good, slots[]: path, bytes, state,\n"
+          "                  why (when damaged or foreign), and when the slot has a set: context,\n"
           "                  set, rank, ranks, parity, program, directory\n"
           "  --slots         list the slots of level.memory and level.local in DIR\n"
           "                  (/dev/shm) on this node; a slot is in use, sealed, empty,\n"
@@ -62,7 +64,7 @@ static void count_text(uint32_t n, char buf[16])
         snprintf(buf, 16, "-");
 }
 
-static void print_line(const char *context, const struct ftk_h5_entry *e)
+static void print_line(const char *context, const struct ftk_h5_entry *e, bool finished)
 {
     char age[32], size[32], when[32], ranks[16], parts[16];
     age_text(e->written_s, age);
@@ -71,7 +73,7 @@ static void print_line(const char *context, const struct ftk_h5_entry *e)
     count_text(e->nranks, ranks);
     count_text(e->nparts, parts);
     printf("%10" PRIu64 "  %-16s %7s %6s %9s  %s %8s  %s\n", e->set, context, ranks, parts, size,
-        when, age, ftk_state_name(e->state));
+        when, age, finished ? "complete, finished" : ftk_state_name(e->state));
     if (e->state == FTK_H5_DAMAGED)
         printf("            %s\n", ftk_tool_why(e->why));
 }
@@ -84,7 +86,8 @@ static void count_json(struct ftk_json *j, const char *name, uint32_t n)
         ftk_json_null(j, name);
 }
 
-static void print_json(struct ftk_json *j, const char *context, const struct ftk_h5_entry *e)
+static void print_json(
+    struct ftk_json *j, const char *context, const struct ftk_h5_entry *e, bool finished)
 {
     char when[32];
     ftk_time_text(e->written_s, when);
@@ -100,7 +103,20 @@ static void print_json(struct ftk_json *j, const char *context, const struct ftk
     count_json(j, "parts", e->nparts);
     ftk_json_uint(j, "bytes", e->bytes);
     ftk_json_text(j, "written", when);
+    ftk_json_bool(j, "finished", finished);
     ftk_json_close(j, '}');
+}
+
+/* The set of a run that has finished, if it is the newest one; 0: there is none. */
+static uint64_t finished_set(
+    const struct ftk_where *w, const char *context, const struct ftk_h5_entry *e, size_t n)
+{
+    struct ftk_finished *f = ftk_tool_alloc(sizeof *f);
+    uint64_t set = 0;
+    if (n > 0 && ftk_finished_read(w->dir, context, f) == FTKIT_OK && e[0].set <= f->committed)
+        set = f->durable;
+    free(f);
+    return set;
 }
 
 /* List a context; *lines counts the sets of all contexts.  An exit code. */
@@ -114,16 +130,18 @@ static int list_context(
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;
     }
+    const uint64_t last = finished_set(w, context, e, n);
     for (size_t i = 0; i < n; i++) {
+        const bool finished = e[i].set == last && e[i].state == FTK_H5_COMPLETE;
         if (e[i].state == FTK_H5_DAMAGED)
             code = TOOL_FAIL;
         if ((*lines)++ == 0 && !j)
             printf("%10s  %-16s %7s %6s %9s  %-20s %8s  %s\n", "set", "context", "ranks", "parts",
                 "size", "written", "age", "state");
         if (j)
-            print_json(j, context, &e[i]);
+            print_json(j, context, &e[i], finished);
         else
-            print_line(context, &e[i]);
+            print_line(context, &e[i], finished);
     }
     free(e);
     return code;

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -218,6 +219,7 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     ftk_list_add(env, "FTKIT_RUN_STATE=%s", path);
     ftk_list_add(env, "FTKIT_RUN_ATTEMPT=%d", attempt);
     ftk_list_add(env, "FTKIT_RUN_ID=%llx", (unsigned long long)r->id);
+    ftk_list_add(env, "FTKIT_RUN_BEGAN=%" PRId64, r->began_s);
     if (!is_of_several(r)) /* the number of processes of each part is in the arguments */
         ftk_list_add(env, "FTKIT_RUN_SIZE=%d", r->total);
     add_default(env, "FTKIT_REPORT_STDERR", "info");

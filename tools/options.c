@@ -27,6 +27,8 @@ void ftk_run_usage(FILE *out)
           "                     gives up (3)\n"
           "  --no-relaunch      the same as --relaunch 0\n"
           "  --fresh            begin anew, whatever sets there are\n"
+          "  --continue         begin from the newest set, also when its run has finished\n"
+          "                     with other arguments\n"
           "  --set N            begin from set N\n"
           "  --timeout T        end the run after T and show where each rank was; times\n"
           "                     are seconds, or have a unit: 500ms, 90s, 2min, 1h, 1d\n"
@@ -81,6 +83,7 @@ enum {
     O_RELAUNCH,
     O_NO_RELAUNCH,
     O_FRESH,
+    O_CONTINUE,
     O_SET,
     O_TIMEOUT,
     O_DEADLINE,
@@ -105,6 +108,7 @@ static const struct option options[] = {
     { "relaunch", required_argument, NULL, O_RELAUNCH },
     { "no-relaunch", no_argument, NULL, O_NO_RELAUNCH },
     { "fresh", no_argument, NULL, O_FRESH },
+    { "continue", no_argument, NULL, O_CONTINUE },
     { "set", required_argument, NULL, O_SET },
     { "timeout", required_argument, NULL, O_TIMEOUT },
     { "deadline", required_argument, NULL, O_DEADLINE },
@@ -170,6 +174,16 @@ static int set_deadline(const char *text)
     return setenv("FTKIT_CHECKPOINT_DEADLINE", value, 1) == 0 ? 0 : TOOL_FAIL;
 }
 
+static int choose_start(struct ftk_run *r, const char *start)
+{
+    if (r->start && strcmp(r->start, start) != 0) {
+        ftk_run_say("--fresh, --continue and --set contradict each other");
+        return TOOL_USAGE;
+    }
+    r->start = start;
+    return 0;
+}
+
 static int parse_set(struct ftk_run *r, const char *text)
 {
     uint64_t set = 0;
@@ -177,12 +191,7 @@ static int parse_set(struct ftk_run *r, const char *text)
         ftk_run_say("--set: '%s' is not the number of a set (ftkit ls shows them)", text);
         return TOOL_USAGE;
     }
-    if (r->start) {
-        ftk_run_say("--fresh and --set contradict each other");
-        return TOOL_USAGE;
-    }
-    r->start = text;
-    return 0;
+    return choose_start(r, text);
 }
 
 static int parse_replicas(struct ftk_run *r, const char *text)
@@ -194,16 +203,6 @@ static int parse_replicas(struct ftk_run *r, const char *text)
     }
     r->log = r->log || r->replicas > 1;
     return rc != 0 ? rc : setenv("FTKIT_REPLICAS_COUNT", text, 1) == 0 ? 0 : TOOL_FAIL;
-}
-
-static int parse_fresh(struct ftk_run *r)
-{
-    if (r->start && strcmp(r->start, "fresh") != 0) {
-        ftk_run_say("--fresh and --set contradict each other");
-        return TOOL_USAGE;
-    }
-    r->start = "fresh";
-    return 0;
 }
 
 static int parse_option(struct ftk_run *r, int c)
@@ -221,7 +220,9 @@ static int parse_option(struct ftk_run *r, int c)
         r->relaunch = 0;
         return 0;
     case O_FRESH:
-        return parse_fresh(r);
+        return choose_start(r, "fresh");
+    case O_CONTINUE:
+        return choose_start(r, "continue");
     case O_SET:
         return parse_set(r, optarg);
     case O_TIMEOUT:

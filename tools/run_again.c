@@ -69,8 +69,9 @@ static bool crashes_again(const struct ftk_try *a, struct ftk_past *past)
 static bool may_try_older(
     struct ftk_run *r, const struct ftk_try *a, struct ftk_past *past, const char *how)
 {
+    const bool chosen = r->start && strcmp(r->start, "continue") != 0;
     r->older =
-        !past->older && !r->start && !getenv("FTKIT_RECOVER_START") && past->used < r->relaunch;
+        !past->older && !chosen && !getenv("FTKIT_RECOVER_START") && past->used < r->relaunch;
     if (!r->older) {
         ftk_run_say("attempt %d ended %s, at the same place as before: every relaunch would end in "
                     "the same way, so there is none",

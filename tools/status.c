@@ -18,6 +18,7 @@
 #include "detect/watch_page.h"
 #include "set/status_file.h"
 #include "sets.h"
+#include "store/h5/finished.h"
 #include "store/owner.h"
 
 void ftk_status_usage(FILE *out)
@@ -48,7 +49,8 @@ void ftk_status_usage(FILE *out)
 struct status {
     const char *context;
     bool there, alive;
-    char who[256]; /* if alive: the job */
+    char who[256];     /* if alive: the job */
+    uint64_t finished; /* if not alive: the set with which the run has finished, 0: it has not */
     char state[16], mode[16];
     double now_s;
     uint64_t job;
@@ -127,6 +129,18 @@ static const char *read_file(const char *path, struct status *s)
     return s->end == 1 ? NULL : "the file is cut off";
 }
 
+/* A mark that is older than the newest set is stale. */
+static uint64_t finished_set(const char *dir, const char *context, const struct status *s)
+{
+    struct ftk_finished *f = ftk_tool_alloc(sizeof *f);
+    uint64_t set = 0;
+    if (ftk_finished_read(dir, context, f) == FTKIT_OK
+        && (!s->there || s->durable <= (double)f->committed))
+        set = f->durable;
+    free(f);
+    return set;
+}
+
 static void look(const char *dir, const char *context, struct status *s)
 {
     char path[FTK_PATH_MAX + 128];
@@ -141,6 +155,8 @@ static void look(const char *dir, const char *context, struct status *s)
     s->there = !why && (!s->alive || s->job == r.job); /* else the file is that of an earlier job */
     if (why && *why)
         ftk_tool_say("%s: %s", path, why);
+    if (!s->alive)
+        s->finished = finished_set(dir, context, s);
 }
 
 /* ---- text ---------------------------------------------------------------------------- */
@@ -168,6 +184,13 @@ static void print_set(FILE *out, const char *what, double set, double at, const 
         fprintf(out, "  %-13s %s\n", what, none);
 }
 
+static void print_finished(FILE *out, const struct status *s)
+{
+    if (s->finished)
+        fprintf(out, "  %-13s the run has finished; its last durable set is %" PRIu64 "\n",
+            "finished", s->finished);
+}
+
 static void print_text(FILE *out, const struct status *s)
 {
     char age[32], bytes[32];
@@ -176,11 +199,13 @@ static void print_text(FILE *out, const struct status *s)
     if (!s->there) {
         fprintf(
             out, "  nothing is known of it%s\n", s->alive ? " yet (or report.status is 0)" : "");
+        print_finished(out, s);
         return;
     }
     bool unclean = !s->alive && strcmp(s->state, "running") == 0;
     fprintf(out, "  %-13s %s%s, %s ago\n", "state", s->state,
         unclean ? " when it was last heard of: it has not closed" : "", age);
+    print_finished(out, s);
     fprintf(out, "  %-13s %.0f ranks, %.0f spares left, %s", "processes", s->ranks, s->spares,
         strcmp(s->mode, "restart") == 0 ? "restart only"
         : strcmp(s->mode, "team") == 0  ? "repair by teams"
@@ -215,6 +240,7 @@ static void print_json(struct ftk_json *j, const struct status *s)
         ftk_json_text(j, "job", s->who);
     else
         ftk_json_null(j, "job");
+    ftk_json_bool(j, "finished", s->finished > 0);
     if (s->there) {
         ftk_json_text(j, "state", s->state);
         ftk_json_text(j, "mode", s->mode);

@@ -81,6 +81,7 @@ struct ftk_run {
     double timeout_s;      /* of the whole run, 0: none */
     double halt_timeout_s; /* for a program to end after FTKIT_HALT */
     double init_timeout_s; /* from the end of a rank's process until a context is opened */
+    int64_t began_s;       /* when the run began, in seconds since 1970 */
     uint64_t id;           /* in the names of objects in memory that later attempts use */
     const char *mpirun;    /* path, or a name to look up in PATH */
     struct ftk_list extra; /* arguments for mpirun behind ours */
@@ -88,7 +89,7 @@ struct ftk_run {
     bool verbose, print;
     bool log;            /* with the message log, through a preloaded libftkit_mpi */
     const char *preload; /* the value of -x LD_PRELOAD=..., which is not in extra then; or NULL */
-    const char *start;   /* recover.start: "fresh" or a set; NULL: not given */
+    const char *start;   /* recover.start: "fresh", "continue" or a set; NULL: not given */
     bool older;          /* the next attempt passes over the newest set */
     bool resumes;        /* a set of this run is durable: start from the newest, not from start */
     /* faults to inject (kill.h), NULL: none */

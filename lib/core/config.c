@@ -89,7 +89,9 @@ static const struct word supplies[] = { { "spare", FTK_SUPPLY_SPARE },
     { "spawn", FTK_SUPPLY_SPAWN }, { "shrink", FTK_SUPPLY_SHRINK }, { "end", FTK_SUPPLY_END },
     { NULL, 0 } };
 static const struct word starts[] = { { "newest", 0 }, { "fresh", 1 }, { "older", 2 },
-    { NULL, 0 } };
+    { "continue", 3 }, { NULL, 0 } };
+static const uint64_t start_values[] = { FTK_START_NEWEST, FTK_START_FRESH, FTK_START_OLDER,
+    FTK_START_CONTINUE }; /* of these words */
 static const struct word checks[] = { { "none", FTK_DEBUG_NONE }, { "regions", FTK_DEBUG_REGIONS },
     { NULL, 0 } };
 static const struct word energies[] = { { "auto", FTK_ENERGY_AUTO }, { "off", FTK_ENERGY_OFF },
@@ -277,10 +279,12 @@ static const struct key keys[] = {
     { "recover", "supply", AT(supply), SUPPLY, "spare, spawn, end",
         "some of spare, spawn, shrink, end; each once, end last",
         "How lost ranks are replaced, in order of preference; no shrink with log.enabled." },
-    { "recover", "start", AT(start), START, "newest", "newest, fresh, older or the number of a set",
-        "What a job starts from: its newest usable set; the beginning, and sets of earlier runs "
+    { "recover", "start", AT(start), START, "newest",
+        "newest, fresh, older, continue or the number of a set",
+        "What a job starts from: its newest usable set, but not with other arguments than those "
+        "with which the run of the set has finished; the beginning, and sets of earlier runs "
         "stay as they are; the newest usable set in the files but one, without such a set the "
-        "beginning; exactly this set." },
+        "beginning; the newest usable set, whatever the arguments are; exactly this set." },
     { "recover", "timeout", AT(timeout_s), TIME(TIME_MIN_S), "60s", TIME_TEXT,
         "A process that is stopped for this long, or does not join a repair for this long, is "
         "killed. A process that computes has at least three times its longest stretch between two "
@@ -647,15 +651,13 @@ static const char *parse_start(const struct key *k, const char *text, uint64_t *
 {
     const struct word *w = find_word(k->words, text);
     if (w) {
-        *start = w->value == 2   ? FTK_START_OLDER
-                 : w->value == 1 ? FTK_START_FRESH
-                                 : FTK_START_NEWEST;
+        *start = start_values[w->value];
         return NULL;
     }
     errno = 0;
     unsigned long long v = strtoull(text, NULL, 10);
     if (!*text || text[strspn(text, "0123456789")])
-        return "is neither newest nor fresh nor older nor a number";
+        return "is neither newest nor fresh nor older nor continue nor a number";
     if (v == 0 || v >= INT64_MAX || errno != 0)
         return "is out of range";
     *start = v;
@@ -756,11 +758,10 @@ static void format_supply(
 
 static void format_start(const struct key *k, uint64_t start, char *out, size_t bytes)
 {
-    if (start == FTK_START_NEWEST || start == FTK_START_FRESH || start == FTK_START_OLDER)
-        snprintf(out, bytes, "%s",
-            word_text(k->words, start == FTK_START_OLDER ? 2 : start == FTK_START_FRESH));
-    else
-        snprintf(out, bytes, "%llu", (unsigned long long)start);
+    snprintf(out, bytes, "%llu", (unsigned long long)start);
+    for (const struct word *w = k->words; w->text; w++)
+        if (start_values[w->value] == start)
+            snprintf(out, bytes, "%s", w->text);
 }
 
 static void format_deadline(double deadline, char *out, size_t bytes)

@@ -39,6 +39,12 @@ enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
 #define FTK_START_NEWEST 0
 #define FTK_START_FRESH UINT64_MAX
 #define FTK_START_OLDER (UINT64_MAX - 1)
+#define FTK_START_CONTINUE (UINT64_MAX - 2) /* as newest, also when the run has finished */
+
+static inline bool ftk_start_is_newest(uint64_t start)
+{
+    return start == FTK_START_NEWEST || start == FTK_START_CONTINUE;
+}
 
 struct ftk_config {
     char source[FTK_PATH_MAX];        /* the configuration file, "" for none */

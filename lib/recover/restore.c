@@ -199,6 +199,20 @@ static int clone(struct ftkit_ctx *ctx)
     return rc;
 }
 
+/* Whether the run of the set has finished with other arguments: rank 0 looks, for all.  rc: the
+ * result of this rank so far. */
+static int may_continue(struct ftkit_ctx *ctx, uint64_t set, int rc)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    if (rc == FTKIT_OK) {
+        rc = ftk_start_finished(ctx, set, ctx->repair.line_from == FTK_LINE_FILES);
+        if (rc != FTKIT_OK)
+            ftk_run_hopeless(rc); /* before the others do, who know less */
+    }
+    int all = ftk_agree(&ch, rc, "rank 0 may not continue from the set");
+    return rc == FTKIT_OK || all == FTKIT_ERR_PEER ? all : rc;
+}
+
 /* A start of the whole job: load a set, or begin from the initial state.  Because of the vote at
  * the end no rank enters its loop while another rank may still fail to load. */
 static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
@@ -206,6 +220,8 @@ static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
     int rc = load_newest(ctx, set);
     if (rc == FTKIT_OK)
         rc = ftk_start_check(ctx, *set);
+    if (*set > 0)
+        rc = may_continue(ctx, *set, rc);
     if (*set > 0)
         rc = ftk_log_leave_set_up(ctx, rc);
     if (rc == FTKIT_OK && *set > 0)

@@ -36,7 +36,7 @@ bool ftk_start_may_use(const struct ftkit_ctx *ctx, uint64_t set, uint64_t run)
     uint64_t start = ctx->cfg.start;
     if (ctx->repair.pending != FTK_PENDING_LOAD || start == FTK_START_FRESH)
         return run == ctx->run;
-    return start == FTK_START_NEWEST || set == start; /* older: only sets in the files */
+    return ftk_start_is_newest(start) || set == start; /* older: only sets in the files */
 }
 
 /* Whether this start looks for an older set in the files. */
@@ -126,7 +126,7 @@ static int nothing(const struct ftkit_ctx *ctx, const struct look *l)
     bool start = ctx->repair.pending == FTK_PENDING_LOAD;
     if (start && l->set > 0 && ctx->cfg.start != FTK_START_FRESH)
         return ftk_fail(l->rc, "set %" PRIu64 " cannot be used%s: %s; " ADVICE "; sets in %s",
-            l->set, ctx->cfg.start == FTK_START_NEWEST ? " and no other is complete" : "", l->why,
+            l->set, ftk_start_is_newest(ctx->cfg.start) ? " and no other is complete" : "", l->why,
             ctx->cfg.h5_dir);
     if (start && ctx->cfg.start == FTK_START_FRESH && l->earlier + (l->set > 0) > 0)
         ftk_report(FTKIT_INFO,
@@ -145,7 +145,7 @@ static int nothing(const struct ftkit_ctx *ctx, const struct look *l)
 static bool is_asked_for(const struct ftkit_ctx *ctx, uint64_t set)
 {
     uint64_t start = ctx->cfg.start;
-    return ctx->repair.pending != FTK_PENDING_LOAD || start == FTK_START_NEWEST
+    return ctx->repair.pending != FTK_PENDING_LOAD || ftk_start_is_newest(start)
            || start == FTK_START_FRESH || start == FTK_START_OLDER || set == start;
 }
 
@@ -184,7 +184,7 @@ int ftk_start_pick(
 int ftk_start_check(const struct ftkit_ctx *ctx, uint64_t set)
 {
     uint64_t start = ctx->cfg.start;
-    if (set > 0 || start == FTK_START_NEWEST || start == FTK_START_FRESH
+    if (set > 0 || ftk_start_is_newest(start) || start == FTK_START_FRESH
         || start == FTK_START_OLDER)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_NOT_FOUND,

@@ -29,6 +29,17 @@ int ftk_start_pick(
  * FTKIT_ERR_NOT_FOUND: recover.start names a set, and no set was found. */
 int ftk_start_check(const struct ftkit_ctx *ctx, uint64_t set);
 
+/* The run of this context has finished: all ranks are in ftkit_close(), and ended well.  Rank 0
+ * marks it (store/h5/finished.h), and waits some seconds for the file system.  An error is
+ * reported. */
+void ftk_start_mark(struct ftkit_ctx *ctx);
+
+/* Check a set that a start has loaded (0: none) against the mark of its run.  On rank 0; other
+ * ranks get FTKIT_OK.  FTKIT_ERR_FORMAT: the run has finished, and this start has other arguments
+ * or argument files.  Not with a set or a word other than newest in recover.start, and not in a
+ * relaunch by the same `ftkit run`. */
+int ftk_start_finished(struct ftkit_ctx *ctx, uint64_t set, bool from_files);
+
 /* A start has failed with rc and the thread's detail: write the mark `hopeless` for `ftkit run` if
  * every relaunch would fail in the same way.  Rank 0 writes it. */
 void ftk_start_failed(const struct ftkit_ctx *ctx, int rc);

@@ -157,8 +157,8 @@ static void *look_for_job(void *arg)
     return NULL;
 }
 
-/* Whether the parent is spawned, too: then this process is a command that a replacement runs, and has
- * inherited the mark. */
+/* Whether the parent is spawned, too: then this process is a command that a replacement runs, and
+ * has inherited the mark. */
 static bool is_command(void)
 {
     char path[32], *entry = NULL;

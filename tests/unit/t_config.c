@@ -629,8 +629,10 @@ static void t_start(void **state)
     assert_true(cfg.start == 4711);
     fails("[recover]\nstart = 0\n", 2, "out of range");
     fails("[recover]\nstart = 99999999999999999999\n", 2, "out of range");
-    fails("[recover]\nstart = -1\n", 2, "neither newest nor fresh nor older nor a number");
-    fails("[recover]\nstart = oldest\n", 2, "newest, fresh, older or the number of a set");
+    fails("[recover]\nstart = -1\n", 2,
+        "neither newest nor fresh nor older nor continue nor a number");
+    fails(
+        "[recover]\nstart = oldest\n", 2, "newest, fresh, older, continue or the number of a set");
     fails("[recover]\nstart =\n", 2, "neither newest");
     loads("[context]\nprogram =\n", &cfg);
     assert_string_equal(cfg.program, "");

@@ -1,0 +1,133 @@
+/* A run that has finished: its mark, and whether a later start may continue from its sets (see
+ * start.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Errands do the work on files.  A start that reads its set from files waits for the errand as it
+ * waits for the set.  A start from memory does not need the file system, so it waits only for a
+ * while. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/run_state.h"
+#include "load.h"
+#include "set/checkpoint.h"
+#include "start.h"
+#include "store/behind.h"
+#include "store/h5/finished.h"
+
+#define CLOSE_S 5.0  /* closing waits so long for the mark */
+#define START_S 10.0 /* a start from memory does so */
+
+/* Work on the mark. */
+struct marking {
+    struct ftk_errand errand;
+    char dir[FTK_PATH_MAX];
+    char context[FTKIT_NAME_MAX + 1];
+    struct ftkit_ctx *ctx;
+    struct ftk_finished mark;
+    int rc;
+    bool differs;
+    char why[256]; /* what differs; or the detail of rc */
+};
+
+static struct marking *new_marking(struct ftkit_ctx *ctx, void (*run)(struct ftk_errand *e))
+{
+    struct marking *m = calloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->errand.run = run;
+    m->ctx = ctx;
+    snprintf(m->dir, sizeof m->dir, "%s", ctx->cfg.h5_dir);
+    snprintf(m->context, sizeof m->context, "%s", ctx->cfg.name);
+    return m;
+}
+
+/* ---- at the end ---------------------------------------------------------------------- */
+
+static void write_mark(struct ftk_errand *e)
+{
+    struct marking *m = (struct marking *)e;
+    m->rc = ftk_durable_own_behind(m->ctx); /* another job may have taken the sets over */
+    if (m->rc == FTKIT_OK) {
+        ftk_finished_here(&m->mark);
+        m->rc = ftk_finished_write(m->dir, m->context, &m->mark);
+    }
+    if (m->rc != FTKIT_OK)
+        snprintf(m->why, sizeof m->why, "%s", ftk_detail_text());
+}
+
+void ftk_start_mark(struct ftkit_ctx *ctx)
+{
+    if (ctx->rank != 0 || !ctx->cfg.h5_enabled || ctx->durable == 0)
+        return; /* there is no set from which a later start could continue */
+    struct marking *m = new_marking(ctx, write_mark);
+    const char *why = m ? "the file system does not answer" : "no memory";
+    bool done = false;
+    if (m) {
+        m->mark.run = ctx->run;
+        m->mark.by = ftk_run_number();
+        m->mark.durable = ctx->durable;
+        m->mark.committed = ctx->committed > ctx->durable ? ctx->committed : ctx->durable;
+        done = ftk_behind_do(&ctx->flush.behind, &m->errand, CLOSE_S);
+    }
+    if (!done || m->rc != FTKIT_OK)
+        ftk_report(FTKIT_WARNING,
+            "context %s: the run has finished, and is not marked as finished: %s. A later start "
+            "continues from its sets, also with other arguments",
+            ctx->cfg.name, done ? m->why : why);
+    if (m)
+        ftk_errand_drop(&m->errand);
+}
+
+/* ---- at a start ---------------------------------------------------------------------- */
+
+static void compare_mark(struct ftk_errand *e)
+{
+    struct marking *m = (struct marking *)e;
+    m->rc = ftk_finished_read(m->dir, m->context, &m->mark);
+    if (m->rc == FTKIT_OK)
+        m->differs = ftk_finished_differs(&m->mark, m->why, sizeof m->why);
+    else if (m->rc != FTKIT_ERR_NOT_FOUND)
+        snprintf(m->why, sizeof m->why, "%s", ftk_detail_text());
+}
+
+/* Whether the mark is of the run of this set, and the start is another `ftkit run`. */
+static bool concerns(const struct ftkit_ctx *ctx, const struct ftk_finished *f, uint64_t set)
+{
+    const uint64_t by = ftk_run_number();
+    return f->run == ctx->run && set <= f->committed && (by == 0 || by != f->by);
+}
+
+int ftk_start_finished(struct ftkit_ctx *ctx, uint64_t set, bool from_files)
+{
+    int rc = FTKIT_OK;
+    if (ctx->rank != 0 || set == 0 || !ctx->cfg.h5_enabled || ctx->cfg.start != FTK_START_NEWEST)
+        return FTKIT_OK;
+    struct marking *m = new_marking(ctx, compare_mark);
+    bool done = m != NULL;
+    if (m && from_files)
+        compare_mark(&m->errand);
+    else if (m)
+        done = ftk_behind_do(&ctx->flush.behind, &m->errand, START_S);
+    const bool known = done && m->rc == FTKIT_OK;
+    if (known && m->differs && concerns(ctx, &m->mark, set))
+        rc = ftk_fail(FTKIT_ERR_FORMAT,
+            "the run of set %" PRIu64 " has finished, and this start differs: %s. `ftkit run "
+            "--fresh` begins a new run (recover.start = fresh), `ftkit run --continue` goes on "
+            "from the set (recover.start = continue); sets in %s",
+            set, m->why, ctx->cfg.h5_dir);
+    else if (!known && !(done && m->rc == FTKIT_ERR_NOT_FOUND))
+        ftk_report(FTKIT_WARNING,
+            "context %s: whether the run of set %" PRIu64 " has finished is not known: %s",
+            ctx->cfg.name, set,
+            done ? m->why
+            : m  ? "the file system does not answer"
+                 : "no memory");
+    if (m && from_files)
+        free(m);
+    else if (m)
+        ftk_errand_drop(&m->errand);
+    return rc;
+}

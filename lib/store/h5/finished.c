@@ -1,0 +1,294 @@
+/* The mark of a run that has finished (see finished.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/arguments.h"
+#include "core/hash.h"
+#include "finished.h"
+#include "h5.h"
+#include "store/owner_record.h"
+
+#define CHUNK (1u << 20)
+
+/* The start of this process; written once, by ftk_finished_note(). */
+static struct {
+    bool noted;
+    const char *text; /* [bytes] the arguments, each with its NUL; NULL: not known */
+    size_t bytes;
+    char here[FTK_PATH_MAX]; /* the working directory; "": not known */
+    time_t began;            /* of the run, in seconds since 1970 */
+} own;
+
+/* ---- the arguments of this process --------------------------------------------------- */
+
+/* When this process has started, in seconds since 1970. */
+static time_t own_start(void)
+{
+    struct timespec up;
+    const time_t now = (time_t)(ftk_wall_ns() / 1000000000);
+    const int64_t ticks = ftk_owner_start(getpid());
+    const long hz = sysconf(_SC_CLK_TCK);
+    if (ticks <= 0 || hz <= 0 || clock_gettime(CLOCK_BOOTTIME, &up) != 0)
+        return now;
+    return now - up.tv_sec + (time_t)(ticks / hz);
+}
+
+void ftk_finished_note(void)
+{
+    const char *began = getenv("FTKIT_RUN_BEGAN"); /* relaunches are later */
+    size_t bytes = 0;
+    if (own.noted)
+        return;
+    own.noted = true;
+    own.began = began ? (time_t)strtoll(began, NULL, 10) : own_start();
+    if (!getcwd(own.here, sizeof own.here))
+        own.here[0] = '\0';
+    const char *all = ftk_arguments(&bytes);
+    if (!all || bytes == 0 || all[bytes - 1] != '\0')
+        return;
+    const size_t name = strlen(all) + 1;
+    own.text = all + name;
+    own.bytes = bytes - name;
+}
+
+static int count(void)
+{
+    int n = 0;
+    for (size_t at = 0; at < own.bytes; at++)
+        n += own.text[at] == '\0';
+    return own.text ? n : -1;
+}
+
+/* The argument after this one; NULL: the first one.  Only while there is one. */
+static const char *next(const char *argument)
+{
+    return argument ? argument + strlen(argument) + 1 : own.text;
+}
+
+/* ---- argument files ------------------------------------------------------------------ */
+
+/* Open the file that the argument names, as FILE or as NAME=FILE; -1: there is no such file. */
+static int open_file(const char *argument, struct stat *st)
+{
+    char path[2 * FTK_PATH_MAX];
+    for (const char *name = argument; name && *name;) {
+        const bool absolute = *name == '/';
+        int n = snprintf(path, sizeof path, "%s%s%s", absolute ? "" : own.here,
+            absolute || !own.here[0] ? "" : "/", name);
+        /* stat() first: to open a device may have an effect */
+        if (n > 0 && (size_t)n < sizeof path && stat(path, st) == 0 && S_ISREG(st->st_mode))
+            return open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        const char *equals = name == argument ? strchr(name, '=') : NULL;
+        name = equals ? equals + 1 : NULL;
+    }
+    errno = ENOENT;
+    return -1;
+}
+
+/* Hash of the first bytes; false: the file cannot be read. */
+static bool hash_content(int fd, uint64_t *content)
+{
+    char *chunk = malloc(CHUNK);
+    ssize_t n = chunk ? 1 : -1;
+    *content = 0;
+    for (size_t done = 0; n > 0 && done < FTK_FINISHED_CONTENT; done += (size_t)n) {
+        n = read(fd, chunk, CHUNK);
+        if (n > 0)
+            *content = ftk_xxh3_seed(chunk, (size_t)n, *content);
+    }
+    free(chunk);
+    return n >= 0;
+}
+
+static void fill(struct ftk_finished_argument *a, const char *argument)
+{
+    struct stat st;
+    *a = (struct ftk_finished_argument){ .sum = ftk_xxh3(argument, strlen(argument)), .bytes = -1 };
+    snprintf(a->text, sizeof a->text, "%s", argument);
+    for (char *p = a->text; *p; p++)
+        if (*p < ' ' || *p > '~')
+            *p = '?';
+    int fd = open_file(argument, &st);
+    if (fd < 0)
+        return;
+    if (st.st_mtime < own.began && hash_content(fd, &a->content))
+        a->bytes = st.st_size;
+    close(fd);
+}
+
+void ftk_finished_here(struct ftk_finished *f)
+{
+    const char *argument = NULL;
+    f->n = count();
+    f->sum = f->n >= 0 ? ftk_xxh3(own.text, own.bytes) : 0;
+    for (int i = 0; i < f->n && i < FTK_FINISHED_ARGUMENTS; i++) {
+        argument = next(argument);
+        fill(&f->argument[i], argument);
+    }
+}
+
+/* ---- comparing ----------------------------------------------------------------------- */
+
+static bool other_file(
+    const struct ftk_finished_argument *was, const char *argument, char *why, size_t bytes)
+{
+    struct stat st;
+    uint64_t content = 0;
+    if (was->bytes < 0)
+        return false;
+    int fd = open_file(argument, &st);
+    if (fd < 0) {
+        snprintf(why, bytes, "the file of argument '%s' is gone: %s", was->text, strerror(errno));
+        return true;
+    }
+    bool other = st.st_size != was->bytes;
+    if (other)
+        snprintf(why, bytes, "the file of argument '%s' had %" PRId64 " bytes, and has %" PRId64,
+            was->text, was->bytes, (int64_t)st.st_size);
+    else if (hash_content(fd, &content) && content != was->content) {
+        other = true;
+        snprintf(why, bytes, "the file of argument '%s' has other contents", was->text);
+    }
+    close(fd);
+    return other;
+}
+
+/* The arguments differ: say where. */
+static void say_argument(const struct ftk_finished *f, int n, char *why, size_t bytes)
+{
+    const char *argument = NULL;
+    for (int i = 0; i < f->n && i < n && i < FTK_FINISHED_ARGUMENTS; i++) {
+        argument = next(argument);
+        if (f->argument[i].sum != ftk_xxh3(argument, strlen(argument))) {
+            snprintf(why, bytes, "argument %d was '%s', and is '%.80s'", i + 1, f->argument[i].text,
+                argument);
+            return;
+        }
+    }
+    if (f->n != n)
+        snprintf(
+            why, bytes, "the program had %d argument%s, and has %d", f->n, f->n == 1 ? "" : "s", n);
+    else
+        snprintf(why, bytes, "an argument behind the first %d differs", FTK_FINISHED_ARGUMENTS);
+}
+
+bool ftk_finished_differs(const struct ftk_finished *f, char *why, size_t bytes)
+{
+    const int n = count();
+    const char *argument = NULL;
+    if (f->n < 0 || n < 0)
+        return false; /* not known */
+    if (f->n != n || f->sum != ftk_xxh3(own.text, own.bytes)) {
+        say_argument(f, n, why, bytes);
+        return true;
+    }
+    for (int i = 0; i < n && i < FTK_FINISHED_ARGUMENTS; i++) {
+        argument = next(argument);
+        if (other_file(&f->argument[i], argument, why, bytes))
+            return true;
+    }
+    return false;
+}
+
+/* ---- the text ------------------------------------------------------------------------ */
+
+static size_t format(const struct ftk_finished *f, char text[FTK_FINISHED_TEXT])
+{
+    size_t n = (size_t)snprintf(text, FTK_FINISHED_TEXT,
+        "ftkit.finished = 1\nrun = %016" PRIx64 "\nby = %016" PRIx64 "\ndurable = %" PRIu64
+        "\ncommitted = %" PRIu64 "\narguments = %d %016" PRIx64 "\n",
+        f->run, f->by, f->durable, f->committed, f->n, f->sum);
+    for (int i = 0; i < f->n && i < FTK_FINISHED_ARGUMENTS; i++)
+        n += (size_t)snprintf(text + n, FTK_FINISHED_TEXT - n,
+            "argument = %016" PRIx64 " %" PRId64 " %016" PRIx64 " %s\n", f->argument[i].sum,
+            f->argument[i].bytes, f->argument[i].content, f->argument[i].text);
+    const uint64_t sum = ftk_xxh3(text, n);
+    return n
+           + (size_t)snprintf(text + n, FTK_FINISHED_TEXT - n, "checksum = %016" PRIx64 "\n", sum);
+}
+
+/* Each mark has exactly one spelling, as the record of an owner.  False: text is no mark. */
+static bool parse(const char *text, struct ftk_finished *f)
+{
+    char *again;
+    int at = 0;
+    memset(f, 0, sizeof *f);
+    int n = sscanf(text,
+        "ftkit.finished = 1\nrun = %16" SCNx64 "\nby = %16" SCNx64 "\ndurable = %20" SCNu64
+        "\ncommitted = %20" SCNu64 "\narguments = %10d %16" SCNx64 "\n%n",
+        &f->run, &f->by, &f->durable, &f->committed, &f->n, &f->sum, &at);
+    if (n != 6 || at == 0 || f->n < -1)
+        return false;
+    for (int i = 0; i < f->n && i < FTK_FINISHED_ARGUMENTS; i++) {
+        struct ftk_finished_argument *a = &f->argument[i];
+        int next_at = 0;
+        if (sscanf(text + at, "argument = %16" SCNx64 " %20" SCNd64 " %16" SCNx64 "%n", &a->sum,
+                &a->bytes, &a->content, &next_at)
+                != 3
+            || next_at == 0 || text[at + next_at] != ' ')
+            return false;
+        at += next_at + 1;
+        const size_t len =
+            strcspn(text + at, "\n"); /* the text may be empty, or begin with blanks */
+        if (len >= sizeof a->text || text[at + (int)len] == '\0')
+            return false;
+        memcpy(a->text, text + at, len);
+        at += (int)len + 1;
+    }
+    again = malloc(FTK_FINISHED_TEXT);
+    const bool same = again && format(f, again) == strlen(text) && strcmp(text, again) == 0;
+    free(again);
+    return same;
+}
+
+/* ---- the file ------------------------------------------------------------------------ */
+
+static void path_of(const char *dir, const char *context, char path[2 * FTK_PATH_MAX])
+{
+    snprintf(path, (size_t)2 * FTK_PATH_MAX, "%s/%s.ftkit/" FTK_FINISHED_FILE, dir, context);
+}
+
+int ftk_finished_write(const char *dir, const char *context, const struct ftk_finished *f)
+{
+    char path[2 * FTK_PATH_MAX], *text = malloc(FTK_FINISHED_TEXT);
+    if (!text)
+        return ftk_fail(FTKIT_ERR_NOMEM, "the mark of a finished run");
+    path_of(dir, context, path);
+    int rc = ftk_h5_save_text(path, text, format(f, text));
+    free(text);
+    return rc;
+}
+
+int ftk_finished_read(const char *dir, const char *context, struct ftk_finished *f)
+{
+    char path[2 * FTK_PATH_MAX], *text = malloc(FTK_FINISHED_TEXT);
+    if (!text)
+        return ftk_fail(FTKIT_ERR_NOMEM, "the mark of a finished run");
+    path_of(dir, context, path);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, FTK_FINISHED_TEXT - 1) : -1;
+    int rc = FTKIT_OK;
+    if (n < 0 && errno == ENOENT)
+        rc = FTKIT_ERR_NOT_FOUND;
+    else if (n < 0)
+        rc = ftk_fail_errno(errno, "%s", path);
+    if (fd >= 0)
+        close(fd); /* nothing was written */
+    if (rc == FTKIT_OK) {
+        text[n] = '\0';
+        if (!parse(text, f))
+            rc = ftk_fail(FTKIT_ERR_CORRUPT, "%s is damaged, or of another version", path);
+    }
+    free(text);
+    return rc;
+}

@@ -1,0 +1,60 @@
+/* The mark of a run that has finished: a later start with other arguments does not continue from
+ * its sets by mistake.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ *     <dir>/<context>.ftkit/finished
+ *
+ *     ftkit.finished = 1
+ *     run = 0123456789abcdef     of the sets
+ *     by = 00000000deadbeef      of `ftkit run`; 0: none
+ *     durable = 12               newest durable set
+ *     committed = 14             newest committed set: a later set makes the mark stale
+ *     arguments = 2 0123456789abcdef     of the program of rank 0, without its name: their number,
+ *                                        and the hash of all
+ *     argument = HASH BYTES CONTENT TEXT     one line each, for the first of them
+ *     checksum = 0011223344556677
+ *
+ * An argument FILE or NAME=FILE names an argument file, when FILE is a regular file that is older
+ * than the run: BYTES is its size, CONTENT the hash of its first bytes.  Other arguments have -1
+ * and 0 there.  So a file that the run has written is not compared. */
+#ifndef FTK_FINISHED_H
+#define FTK_FINISHED_H
+
+#include "core/ftk.h"
+
+#define FTK_FINISHED_FILE "finished"
+#define FTK_FINISHED_ARGUMENTS 64        /* with a line of their own */
+#define FTK_FINISHED_TEXT (16 << 10)     /* bytes of a mark, at most */
+#define FTK_FINISHED_CONTENT (16u << 20) /* bytes of an argument file that are compared */
+
+struct ftk_finished_argument {
+    uint64_t sum;     /* hash of the argument */
+    int64_t bytes;    /* of the argument file; -1: there is none */
+    uint64_t content; /* hash */
+    char text[80];    /* the begin of the argument, for messages: printable */
+};
+
+struct ftk_finished {
+    uint64_t run, by;
+    uint64_t durable, committed;
+    int n; /* number of arguments; -1: not known */
+    uint64_t sum;
+    struct ftk_finished_argument argument[FTK_FINISHED_ARGUMENTS];
+};
+
+/* Keep the working directory, as it is at the first call: argument files are relative to it, and a
+ * program may change it later.  In the main thread. */
+void ftk_finished_note(void);
+/* Set the arguments of *f to those of this process (core/arguments.h).  Reads the argument
+ * files. */
+void ftk_finished_here(struct ftk_finished *f);
+/* Write the mark; an error has the path in its detail. */
+int ftk_finished_write(const char *dir, const char *context, const struct ftk_finished *f);
+/* FTKIT_ERR_NOT_FOUND: there is no mark, without a detail; FTKIT_ERR_CORRUPT, FTKIT_ERR_IO. */
+int ftk_finished_read(const char *dir, const char *context, struct ftk_finished *f);
+/* Whether the arguments of this process, or the argument files, differ from those of *f; then `why`
+ * says how.  Reads the argument files. */
+bool ftk_finished_differs(const struct ftk_finished *f, char *why, size_t bytes);
+
+#endif

@@ -1,0 +1,23 @@
+/* The reader of the mark of a run that has finished.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "fuzz.h"
+#include "store/h5/finished.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static char path[128];
+    static struct ftk_finished f;
+    char why[256] = "";
+    if (!path[0]) {
+        snprintf(path, sizeof path, "%s/heat.ftkit", fuzz_work());
+        MUST(mkdir(path, 0777) == 0);
+        snprintf(path, sizeof path, "%s/heat.ftkit/" FTK_FINISHED_FILE, fuzz_work());
+        ftk_finished_note();
+    }
+    fuzz_write(path, data, bytes);
+    if (ftk_finished_read(fuzz_work(), "heat", &f) == FTKIT_OK
+        && ftk_finished_differs(&f, why, sizeof why))
+        MUST(strlen(why) > 0);
+    return 0;
+}
