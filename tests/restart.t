@@ -224,7 +224,7 @@ my $f = after(30, fault => 'app.mid:0:11:kill');
 is($f->{rc}, 0, 'a run finishes, after a relaunch') or diag($f->{log});
 like(slurp($mark), qr/^durable = \d+\ncommitted = \d+\narguments = 5 \w+\n.*^argument = \w+ 6 \w+ \Q$deck\E\n/ms,
     '... its mark has the arguments and the argument file');
-my ($last) = slurp($mark) =~ /^durable = (\d+)/m;
+($last) = slurp($mark) =~ /^durable = (\d+)/m;
 like((command('ls', scratch() . '/finished'))[1], qr/^ +$last  default .* complete, finished$/m, '... ftkit ls says so');
 like((command('status', scratch() . '/finished'))[1], qr/the run has finished; its last durable set is $last$/m,
     '... and so does ftkit status');
