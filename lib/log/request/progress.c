@@ -71,7 +71,8 @@ static void look_at_wait(unsigned turns)
         "context %s: rank %d has waited for %.0f s in %s, for %s; all ranks of this node wait in "
         "calls of MPI. Rule: the calls of the ranks match, also in the replay after a failure, "
         "where a library that counts its calls or keeps duplicates of communicators makes others "
-        "(no error if ranks of other nodes compute that long; recover.stall = TIME ends such a job)",
+        "(no error if ranks of other nodes compute that long; recover.stall = TIME ends such a "
+        "job)",
         l->ctx->cfg.name, l->me, now - l->wait.since_s, ftk_log_call(l->ctx), text);
 }
 
