@@ -28,9 +28,11 @@
 #define TRIES 5
 
 static double beat_s = 2, silent_s = 10, patience_s = 20;
+static double end_s = 5; /* most time that closing waits for a file system */
 
-void ftk_owner_pace(double beat, double silent, double patience)
+void ftk_owner_pace(double beat, double silent, double patience, double end)
 {
+    end_s = end;
     beat_s = beat;
     silent_s = silent;
     patience_s = patience;
@@ -55,9 +57,14 @@ struct ftk_owner {
     _Atomic int turn;               /* see ftk_owner_stand_in() */
     _Atomic bool held;              /* the record has been that of this job */
     pthread_t thread;
-    pthread_mutex_t lock; /* protects stop */
-    pthread_cond_t wake;
-    bool stop;
+    pthread_mutex_t lock; /* protects state */
+    pthread_cond_t wake, ended;
+    enum {
+        KEEPS, /* the thread keeps the record */
+        STOPS, /* ... removes it, and somebody waits for that */
+        LEFT,  /* ... and nobody waits: the thread frees the struct */
+        ENDED
+    } state;
     /* of the thread */
     struct found seen;
     double seen_s; /* when the record last changed */
@@ -310,27 +317,62 @@ static void beat(struct ftk_owner *o)
     close(ctxfd);
 }
 
+/* Rank 0 removes the record. */
+static void remove_own(struct ftk_owner *o)
+{
+    struct found f;
+    int ctxfd = -1;
+    if (atomic_load(&o->turn) != 0 || open_sets(o->dir, o->context, false, &ctxfd) != 0)
+        return;
+    if (look(ctxfd, &f) == 0 && f.r.job == o->job.job)
+        (void)unlinkat(ctxfd, FILE_NAME, 0);
+    close(ctxfd);
+}
+
+static struct timespec from_now(double seconds)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += (time_t)seconds;
+    t.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_sec++;
+        t.tv_nsec -= 1000000000;
+    }
+    return t;
+}
+
+static void free_owner(struct ftk_owner *o)
+{
+    (void)pthread_cond_destroy(&o->wake);
+    (void)pthread_cond_destroy(&o->ended);
+    (void)pthread_mutex_destroy(&o->lock);
+    free(o);
+}
+
+/* The thread of the record.  A file system may take its time, so no lock is held then. */
 static void *keep(void *arg)
 {
     struct ftk_owner *o = arg;
-    struct timespec next;
     pthread_mutex_lock(&o->lock);
-    while (!o->stop) {
-        clock_gettime(CLOCK_MONOTONIC, &next);
-        next.tv_sec += (time_t)beat_s;
-        next.tv_nsec += (long)((beat_s - (double)(time_t)beat_s) * 1e9);
-        if (next.tv_nsec >= 1000000000) {
-            next.tv_sec++;
-            next.tv_nsec -= 1000000000;
-        }
+    while (o->state == KEEPS) {
+        const struct timespec next = from_now(beat_s);
         (void)pthread_cond_timedwait(&o->wake, &o->lock, &next);
-        if (!o->stop) {
-            pthread_mutex_unlock(&o->lock); /* a file system may take its time */
+        if (o->state == KEEPS) {
+            pthread_mutex_unlock(&o->lock);
             beat(o);
             pthread_mutex_lock(&o->lock);
         }
     }
     pthread_mutex_unlock(&o->lock);
+    remove_own(o);
+    pthread_mutex_lock(&o->lock);
+    const bool left = o->state == LEFT;
+    o->state = ENDED;
+    pthread_cond_signal(&o->ended);
+    pthread_mutex_unlock(&o->lock);
+    if (left)
+        free_owner(o);
     return NULL;
 }
 
@@ -338,18 +380,8 @@ static int start_thread(struct ftk_owner *o)
 {
     (void)pthread_mutex_init(&o->lock, NULL);
     ftk_thread_cond(&o->wake);
+    ftk_thread_cond(&o->ended);
     return ftk_thread_start(&o->thread, keep, o);
-}
-
-static void stop_thread(struct ftk_owner *o)
-{
-    pthread_mutex_lock(&o->lock);
-    o->stop = true;
-    pthread_cond_signal(&o->wake);
-    pthread_mutex_unlock(&o->lock);
-    (void)pthread_join(o->thread, NULL);
-    (void)pthread_cond_destroy(&o->wake);
-    (void)pthread_mutex_destroy(&o->lock);
 }
 
 /* ---- calls --------------------------------------------------------------------------- */
@@ -431,19 +463,31 @@ int ftk_owner_check(struct ftk_owner *o, bool make)
 
 void ftk_owner_release(struct ftk_owner **po)
 {
-    struct found f;
     struct ftk_owner *o = *po;
-    int ctxfd = -1;
+    const struct timespec until = from_now(end_s);
+    int err = 0;
+    *po = NULL;
     if (!o)
         return;
-    stop_thread(o);
-    if (atomic_load(&o->turn) == 0 && open_sets(o->dir, o->context, false, &ctxfd) == 0) {
-        if (look(ctxfd, &f) == 0 && f.r.job == o->job.job)
-            (void)unlinkat(ctxfd, FILE_NAME, 0);
-        close(ctxfd);
+    pthread_mutex_lock(&o->lock);
+    o->state = STOPS;
+    pthread_cond_signal(&o->wake);
+    while (o->state == STOPS && err != ETIMEDOUT)
+        err = pthread_cond_timedwait(&o->ended, &o->lock, &until);
+    const bool ended = o->state == ENDED;
+    if (!ended) {
+        ftk_report(FTKIT_WARNING,
+            "the file system does not answer: the record that this job uses %s stays, and another "
+            "job may have to wait until it is %.0f s old",
+            o->what, silent_s);
+        (void)pthread_detach(o->thread);
+        o->state = LEFT;
     }
-    free(o);
-    *po = NULL;
+    pthread_mutex_unlock(&o->lock); /* from here on a struct that is left is the thread's */
+    if (!ended)
+        return;
+    (void)pthread_join(o->thread, NULL);
+    free_owner(o);
 }
 
 int ftk_owner_alive(const char *dir, const char *context, ftk_owner_lives *lives, bool *alive,

@@ -83,7 +83,8 @@ void ftk_owner_turn(struct ftk_owner *o, int turn); /* from now on; < 0: not at 
 /* On rank 0: check the record, and write a missing record again; make: as above.
  * FTKIT_ERR_BUSY: another job, named in the detail, has taken over the record. */
 int ftk_owner_check(struct ftk_owner *o, bool make);
-/* Rank 0 removes the record.  NULL inside is fine. */
+/* Rank 0 removes the record.  Waits for a file system that does not answer for five seconds at
+ * most; the thread stays behind alone then.  NULL inside is fine. */
 void ftk_owner_release(struct ftk_owner **o);
 
 /* Whether a living job owns the sets; its record goes to *r. */
@@ -93,7 +94,7 @@ int ftk_owner_alive(const char *dir, const char *context, ftk_owner_lives *lives
 void ftk_owner_text(const struct ftk_owner_record *r, char *buf, size_t bytes);
 
 /* For tests: seconds between two touches; without a touch until the owner is taken for dead; of
- * patience with a living owner. */
-void ftk_owner_pace(double beat_s, double silent_s, double patience_s);
+ * patience with a living owner; of waiting for a file system at the end. */
+void ftk_owner_pace(double beat_s, double silent_s, double patience_s, double end_s);
 
 #endif

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         snprintf(path, sizeof path, "%s/heat.ftkit", fuzz_work());
         MUST(mkdir(path, 0777) == 0);
         snprintf(path, sizeof path, "%s/heat.ftkit/owner", fuzz_work());
-        ftk_owner_pace(0, 0, 0); /* without waiting for anything */
+        ftk_owner_pace(0, 0, 0, 5); /* without waiting for anything */
     }
     fuzz_write(path, data, bytes);
     if (ftk_owner_alive(fuzz_work(), "heat", NULL, &alive, &r) == FTKIT_OK) {

@@ -2,10 +2,14 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "t_h5.h"
 #include "store/owner.h"
@@ -397,6 +401,45 @@ static void race(void **state)
     assert_int_equal(munmap((void *)decided, sizeof *decided), 0);
 }
 
+/* A file system that does not answer: this file's openat() is called in place of that of libc. */
+static _Atomic bool hangs;
+static _Atomic int waits; /* calls that wait for it */
+
+int openat(int at, const char *path, int flags, ...)
+{
+    const struct timespec t = { 0, 1000000 };
+    mode_t mode = 0;
+    va_list list;
+    va_start(list, flags);
+    if (flags & O_CREAT)
+        mode = va_arg(list, mode_t);
+    va_end(list);
+    waits++;
+    while (hangs)
+        (void)nanosleep(&t, NULL);
+    waits--;
+    return (int)syscall(SYS_openat, at, path, flags, mode);
+}
+
+/* The end of a context does not wait for it for ever; the record goes when it answers. */
+static void no_answer(void **state)
+{
+    const struct timespec t = { 0, 1000000 };
+    (void)state;
+    struct ftk_owner *o = take(FTKIT_OK, 1);
+    hangs = true;
+    while (waits == 0)
+        (void)nanosleep(&t, NULL);
+    double begin = ftk_now_s();
+    ftk_owner_release(&o);
+    assert_null(o);
+    assert_true(ftk_now_s() - begin >= SHORT_S && ftk_now_s() - begin < 20);
+    assert_true(exists(record_path()));
+    hangs = false;
+    while (exists(record_path()))
+        (void)nanosleep(&t, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,7 +454,8 @@ int main(void)
         TEST(never_held),
         TEST(twins),
         TEST(race),
+        TEST(no_answer),
     };
-    ftk_owner_pace(0.1, SHORT_S, 2 * SHORT_S);
+    ftk_owner_pace(0.1, SHORT_S, 2 * SHORT_S, SHORT_S);
     return cmocka_run_group_tests(tests, make_work, remove_work);
 }
