@@ -21,7 +21,7 @@
 #include "detect/sure.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
-#include "recover/programs.h"
+#include "recover/recover.h"
 #include "recover/start.h"
 #include "replica/planes.h"
 #include "close.h"
@@ -112,7 +112,6 @@ static uint64_t config_hash(const struct ftkit_ctx *ctx)
     size_t bytes = 0;
     struct ftk_config same = ctx->cfg;
     same.stderr_level = 0; /* reports may differ */
-    same.spares = 0;
     same.status_s = 0;
     same.energy = FTK_ENERGY_AUTO;
     same.events[0] = same.source[0] = '\0';
@@ -140,25 +139,46 @@ static void say_failure(struct ftkit_ctx *ctx)
         FTKIT_ERROR, "context %s: it cannot be opened: %s", ctx->cfg.name, ftk_detail_text());
 }
 
-/* The processes s of a new job are of several programs. */
-static int meet_programs(struct ftkit_ctx *ctx, MPI_Comm s, int size)
+/* The number of the program of this process in `mpirun a : b`, from 0. */
+static int program_number(void)
 {
-    if (ctx->cfg.replicas > 1)
-        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
-            "this job has several programs (mpirun ... a : b), and replicas.count = %d: replicas "
-            "are possible for one program only; start it without replicas",
-            ctx->cfg.replicas);
-    return ftk_programs_gather(ctx, s, size);
+    int *number = NULL, flag = 0;
+    int rc = MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, (void *)&number, &flag);
+    return rc == MPI_SUCCESS && flag ? *number : 0;
 }
 
-/* Compare the configurations of all processes, size at the start; set ctx->mode to restart only if
- * any process cannot repair, and *job to a number for the job.  *peers: 0 if a process has failed
- * meanwhile. */
+/* A job of several programs (`mpirun a : b`): a spare, or a process that is spawned, would carry a
+ * rank of another program. */
+static int check_programs(struct ftkit_ctx *ctx)
+{
+    ctx->repair.spawn_failed = true; /* for drop_spawn() */
+    if (ctx->cfg.spares == 0 && ctx->cfg.replicas < 2)
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+        "this job has several programs (mpirun ... a : b), and %s would run the wrong one: start "
+        "it without %s, or as one program that chooses its part by its rank",
+        ctx->cfg.spares > 0 ? "a spare" : "a replica",
+        ctx->cfg.spares > 0 ? "spares (spares.count = 0)" : "replicas");
+}
+
+/* Take spawn out of recover.supply: a lost rank ends the job.  Each process does this after the
+ * comparison of the configurations. */
+static void drop_spawn(struct ftk_config *cfg)
+{
+    int n = 0;
+    for (int i = 0; i < cfg->nsupply; i++)
+        if (cfg->supply[i] != FTK_SUPPLY_SPAWN)
+            cfg->supply[n++] = cfg->supply[i];
+    cfg->nsupply = n;
+}
+
+/* Compare the configurations of all processes; set ctx->mode to restart only if any process cannot
+ * repair, and *job to a number for the job.  *peers: 0 if a process has failed meanwhile. */
 static int compare(
-    struct ftkit_ctx *ctx, MPI_Comm s, int size, int local, bool repair, uint64_t *job, int *peers)
+    struct ftkit_ctx *ctx, MPI_Comm s, int local, bool repair, uint64_t *job, int *peers)
 {
     const struct ftk_sure comparing = { s, NULL, "comparing configurations" };
-    int64_t all[10];
+    int64_t all[8];
     uint64_t h = local == FTKIT_OK ? config_hash(ctx) : 0;
     int rank = 0;
     if (MPI_Comm_rank(s, &rank) != MPI_SUCCESS)
@@ -169,11 +189,9 @@ static int compare(
     all[3] = repair;
     all[4] = (int64_t)(ftk_random() >> 1);
     all[5] = local != FTKIT_OK ? rank : INT64_MAX;
-    all[6] = ftk_programs_number();
+    all[6] = program_number();
     all[7] = ~all[6];
-    all[8] = ctx->cfg.spares; /* of each program: not in the hash */
-    all[9] = ~all[8];
-    int rc = ftk_sure_min(&comparing, all, 10);
+    int rc = ftk_sure_min(&comparing, all, 8);
     *peers = rc == FTKIT_OK;
     if (rc != FTKIT_OK) {
         ftk_mpi_revoke(s);
@@ -187,16 +205,11 @@ static int compare(
         return local != FTKIT_OK ? local
                                  : ftk_fail((int)all[2], "another rank cannot open the context: %s",
                                      ftkit_strerror((int)all[2]));
-    const bool several = all[6] != ~all[7];
-    if (all[0] != ~all[1] || (!several && all[8] != ~all[9]))
+    if (all[0] != ~all[1])
         return ftk_fail(FTKIT_ERR_MISMATCH, "the ranks have different configurations%s (%s)",
             ctx->teams ? " or teams" : "",
             ctx->cfg.source[0] ? ctx->cfg.source : "defaults and environment");
-    rc = several ? meet_programs(ctx, s, size) : FTKIT_OK;
-    *peers = rc != FTKIT_ERR_MPI && rc != FTKIT_ERR_NOMEM;
-    if (!*peers) /* a process has failed, or this one lets others wait */
-        ftk_mpi_revoke(s);
-    return rc;
+    return all[6] != ~all[7] ? check_programs(ctx) : FTKIT_OK;
 }
 
 /* Make *start of the live processes of comm, and compare their configurations.  comm is shrunk and
@@ -207,7 +220,7 @@ static int gather(
     MPI_Comm from = comm;
     bool outlives = ftk_mpi_outlives();
     for (int tries = 0, was = 0;; tries++) {
-        int peers = 0, n = 0, size = 0;
+        int peers = 0, n = 0;
         /* the condition is the same on all ranks */
         int mrc = outlives ? ftk_mpi_shrink(from, start) : MPI_Comm_dup(from, start);
         if (mrc != MPI_SUCCESS)
@@ -215,10 +228,7 @@ static int gather(
         if (from != comm)
             ftk_mpi_free(&from);
         (void)FTK_FAULT("open.gathered");
-        mrc = MPI_Comm_size(comm, &size);
-        if (mrc != MPI_SUCCESS)
-            return ftk_fail_mpi(mrc, "gathering the processes");
-        int rc = compare(ctx, *start, size, local, repair, job, &peers);
+        int rc = compare(ctx, *start, local, repair, job, &peers);
         if (outlives)
             mrc = ftk_mpi_agree(*start, peers, &peers);
         if (mrc != MPI_SUCCESS)
@@ -316,8 +326,8 @@ static int begin_job(
     ftk_opening_end(waiting);
     if (rc != FTKIT_OK)
         return rc;
-    if (ctx->programs.n > 0)
-        ctx->cfg.spares = ctx->programs.spares;
+    if (ctx->repair.spawn_failed)
+        drop_spawn(&ctx->cfg);
     if (MPI_Comm_size(comm, &size) != MPI_SUCCESS
         || MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "comm has no size");
@@ -341,7 +351,6 @@ static int begin_job(
 static int join_job(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start)
 {
     ctx->repair.spawned = true;
-    ctx->programs.own = ftk_programs_number();
     ctx->mode = FTKIT_MODE_GLOBAL;
     ftk_repair_flaw(ctx, local); /* the census carries it to the other ranks */
     ctx->node = ctx->cfg.ranks_per_node > 0 ? 0x40000000 | (int)(ftk_random() & 0xffffff)

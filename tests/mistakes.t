@@ -70,6 +70,24 @@ ends('noopen', qr/warning: rank 0 has waited for other ranks in ftkit_open .*err
 ends('twice', qr/call out of order: .*processes of the communicator \(1\) are spares .*open a second context on ftkit_comm/);
 is(mistake('twicecomm')->{rc}, 0, 'a second context on ftkit_comm() takes no spares');
 
+# several programs in one job: a process that takes over a rank would run another one
+{
+    my $programs = write_file(scratch() . '/mpirun',
+        "#!/bin/sh\nunset FTKIT_RUN_SIZE\nexec mpirun \"\$@\" : -n 1 '$program' none\n");
+    chmod 0755, $programs;
+    my ($real) = slurp(build() . '/mpi.mk') =~ /^MPICC := (.*)\/mpicc$/m;
+    local $ENV{PATH} = "$real:$ENV{PATH}";
+    my @more = ('--mpirun', $programs);
+    my $j = mistake('none', run => [@more], spares => 1);
+    ok($j->{rc} == 2 && $j->{log} =~ /several programs .* and a spare would run the wrong one/,
+        'several programs and a spare are refused') or diag("rc $j->{rc}\n$j->{log}");
+    is(mistake('none', run => [@more], spares => 0)->{rc}, 0, '... and work without');
+    # a spawned process would be of the program of rank 0: the last rank is the other one
+    $j = mistake('none', run => [ '--no-relaunch', @more ], spares => 0, fault => 'ckpt.begin:3:2:kill');
+    ok($j->{rc} != 0 && $j->{log} !~ /1 rank replaced/, '... where a lost rank is not replaced')
+        or diag("rc $j->{rc}\n$j->{log}");
+}
+
 # with the log the function has a name
 ends('window', qr/error: rank 1: MPI_Win_create is not possible with the message log/, env => $log);
 for my $case (['badcount', 'MPI_Send'], ['badrank', 'MPI_Send']) {

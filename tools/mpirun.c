@@ -71,7 +71,8 @@ static int plan_spares(struct ftk_run *r)
     if (!ftk_mpirun_ulfm()) {
         if (r->spares > 0)
             ftk_run_say("spares need an MPI with ULFM: this job starts none");
-        return ftk_parts_spares(r, -1);
+        r->spares = 0;
+        return 0;
     }
     if (set) {
         char *end;
@@ -87,7 +88,9 @@ static int plan_spares(struct ftk_run *r)
         }
         r->spares = (int)n;
     }
-    return ftk_parts_spares(r, set ? r->spares : -1);
+    if (r->spares < 0)
+        r->spares = ftk_mpirun_spares(r->ranks, r->nodes);
+    return 0;
 }
 
 /* Find libftkit_mpi: in the directory of this program, or in ../lib. */
@@ -200,6 +203,15 @@ static void tell_origin(struct ftk_list *env)
     ftk_list_add(env, FTK_CONFIG_RUN_SETS "=%s", names);
 }
 
+/* Whether the job has several programs: a : b. */
+static bool is_of_several(const struct ftk_run *r)
+{
+    char **p = r->program;
+    while (*p && strcmp(*p, ":") != 0)
+        p++;
+    return *p != NULL;
+}
+
 void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_list *env)
 {
     char path[FTK_PATH_MAX], number[16];
@@ -208,7 +220,8 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     ftk_list_add(env, "FTKIT_RUN_ATTEMPT=%d", attempt);
     ftk_list_add(env, "FTKIT_RUN_ID=%llx", (unsigned long long)r->id);
     ftk_list_add(env, "FTKIT_RUN_BEGAN=%" PRId64, r->began_s);
-    ftk_list_add(env, "FTKIT_RUN_SIZE=%d", r->total);
+    if (!is_of_several(r)) /* the number of processes of each part is in the arguments */
+        ftk_list_add(env, "FTKIT_RUN_SIZE=%d", r->total);
     add_default(env, "FTKIT_REPORT_STDERR", "info");
     add_deadline(env);
     if (r->older || r->start || getenv("FTKIT_RECOVER_START"))
@@ -220,7 +233,7 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     if (r->log)
         ftk_list_add(env, "FTKIT_LOG_ENABLED=true");
     if (ftk_mpirun_ulfm()) {
-        snprintf(number, sizeof number, "%d", r->parts[0].spares);
+        snprintf(number, sizeof number, "%d", r->spares);
         add_default(env, "FTKIT_SPARES_COUNT", number);
     } else if (r->over_slots) {
         /* a plain mpirun may be that of any MPI: Open MPI reads these, other MPIs ignore them */
@@ -320,7 +333,11 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
             ftk_list_add(cmd, "LD_PRELOAD=%s%s%s", others, *others ? ":" : "", r->layer);
         }
     }
-    ftk_parts_arguments(r, cmd);
+    ftk_list_add(cmd, "-n");
+    ftk_list_add(cmd, "%d", r->total);
+    ftk_nodes_arguments(r, cmd);
+    for (char **p = r->program; *p; p++)
+        ftk_list_add(cmd, "%s", *p);
 }
 
 static void show_command(FILE *out, const struct ftk_list *l)

@@ -72,33 +72,20 @@ void *ftk_tool_grow(void *v, size_t n, size_t *room, size_t item);
 void ftk_run_say(const char *fmt, ...) FTK_PRINTF(1, 2);
 
 /* ---- The options of `ftkit run`, and the plan that follows from them ----------------- */
-/* One of the programs of a job: `ftkit run -n 2 a : -n 2 b`. */
-struct ftk_part {
-    int ranks;
-    int spares;     /* -1 until it is known */
-    char **options; /* [noptions] of mpirun, for this program only */
-    int noptions;
-    char **argv; /* [argc] the program and its arguments */
-    int argc;
-};
-
 struct ftk_run {
-    int ranks;              /* working ranks of all programs, >= 1 */
-    int replicas;           /* of each rank; 0: not given */
-    int spares;             /* of all programs; before ftk_mpirun_plan(): of each that names no
-                              other number, -1: not given */
-    int emulate;            /* emulated nodes, 0: none */
-    int relaunch;           /* relaunches in a row without progress, at most */
-    double timeout_s;       /* of the whole run, 0: none */
-    double halt_timeout_s;  /* for a program to end after FTKIT_HALT */
-    double init_timeout_s;  /* from the end of a rank's process until a context is opened */
-    int64_t began_s;        /* when the run began, in seconds since 1970 */
-    uint64_t id;            /* in the names of objects in memory that later attempts use */
-    const char *mpirun;     /* path, or a name to look up in PATH */
-    struct ftk_list extra;  /* arguments for mpirun behind ours */
-    char **program;         /* with its arguments, and further programs, ended by NULL */
-    struct ftk_part *parts; /* [nparts] the programs, at least one */
-    int nparts;
+    int ranks;             /* working ranks, >= 1 */
+    int replicas;          /* of each rank; 0: not given */
+    int spares;            /* -1 until it is known */
+    int emulate;           /* emulated nodes, 0: none */
+    int relaunch;          /* relaunches in a row without progress, at most */
+    double timeout_s;      /* of the whole run, 0: none */
+    double halt_timeout_s; /* for a program to end after FTKIT_HALT */
+    double init_timeout_s; /* from the end of a rank's process until a context is opened */
+    int64_t began_s;       /* when the run began, in seconds since 1970 */
+    uint64_t id;           /* in the names of objects in memory that later attempts use */
+    const char *mpirun;    /* path, or a name to look up in PATH */
+    struct ftk_list extra; /* arguments for mpirun behind ours */
+    char **program;        /* and its arguments, ended by NULL */
     bool verbose, print;
     bool log;            /* with the message log, through a preloaded libftkit_mpi */
     const char *preload; /* the value of -x LD_PRELOAD=..., which is not in extra then; or NULL */
@@ -123,20 +110,6 @@ struct ftk_run {
 /* ---- options.c: the command line ----------------------------------------------------- */
 /* Fill the first half of *r; 0 or an exit code after a message. */
 int ftk_run_parse(struct ftk_run *r, int argc, char **argv);
-/* Read a number from min to a million.  what: the option.  0 or an exit code after a message. */
-int ftk_run_count(const char *what, const char *text, int min, int *out);
-/* Whether arg is an option of this name, with one dash or two; *value: behind its =, or NULL. */
-bool ftk_run_is_option(const char *arg, const char *name, const char **value);
-
-/* ---- parts.c: jobs of several programs ------------------------------------------------- */
-/* Read r->program into r->parts; the first one has r->ranks ranks, and then r->ranks becomes the
- * number of all.  0 or an exit code after a message. */
-int ftk_parts_parse(struct ftk_run *r);
-/* Choose the spares of each program, and set r->spares to the number of all.  fixed: the number that
- * FTKIT_SPARES_COUNT demands, -1: none.  0 or an exit code after a message. */
-int ftk_parts_spares(struct ftk_run *r, int fixed);
-/* Add the programs to the command of mpirun. */
-void ftk_parts_arguments(const struct ftk_run *r, struct ftk_list *cmd);
 
 /* ---- run_log.c: the event log ---------------------------------------------------------- */
 /* --events: set FTKIT_REPORT_EVENTS to the absolute path.  0 or an exit code after a message. */

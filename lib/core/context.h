@@ -136,9 +136,8 @@ struct ftk_regions {
     struct ftk_region *list; /* [n] */
     int n;
     int cap;
-    bool compared;   /* with those of the other ranks, and not changed since (lib/set/shapes.c) */
-    bool told;       /* a difference was reported, and is still there */
-    bool by_program; /* the programs of the job have different regions; the same on all ranks */
+    bool compared; /* with those of the other ranks, and not changed since (lib/set/shapes.c) */
+    bool told;     /* a difference was reported, and is still there */
 };
 
 /* The callback of ftkit_on_repair() (lib/recover/restore.c). */
@@ -235,20 +234,6 @@ struct ftk_replica_state {
     uint64_t takeovers, clones;
 };
 
-/* A job of several programs, `mpirun a : b` (lib/recover/programs.c).  All of it but `own` is the
- * same on all processes. */
-struct ftk_programs {
-    int n;       /* 0: the job has one program */
-    int own;     /* number of the program of this process, from 0 */
-    int unknown; /* processes that died before the others knew their program */
-    int spares;  /* of all programs, when the job began */
-    int *ranks;  /* [n] working ranks of each program then */
-    int *of;     /* [nof] program of each rank of this epoch; nof 0: there is no epoch yet */
-    int nof;
-    char *starts; /* [bytes] how to start a process of each program, see ftk_supply_start() */
-    size_t bytes;
-};
-
 /* A loop with ftkit_step() (lib/step.c). */
 struct ftk_loop {
     enum { FTK_LOOP_NONE, FTK_LOOP_BODY, FTK_LOOP_LAST, FTK_LOOP_OVER } at;
@@ -321,7 +306,6 @@ struct ftkit_ctx {
     struct ftk_repair_state repair;
     struct ftk_replica_state replica;
     struct ftk_loop loop;
-    struct ftk_programs programs;
     struct ftk_stats stats;
     struct ftk_level level[FTK_LEVELS];
     struct ftk_flush flush;

@@ -12,7 +12,6 @@
 #include "detect/sure.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
-#include "programs.h"
 #include "set/checkpoint.h"
 
 /* Return rc.  An error that another attempt cannot cure becomes the local error: the plan of the
@@ -59,17 +58,6 @@ static int *lost_ranks(const struct ftk_census *c, int n)
     return lost;
 }
 
-/* With several programs a plan needs the program of each rank, which spawned processes do not
- * know. */
-static int know_programs(struct ftk_attempt *a, struct ftk_plan_rules *rules)
-{
-    for (int i = 0; i < a->census.n; i++)
-        if (a->census.entries[i].local_error != 0)
-            return FTKIT_OK; /* the plan will end the job */
-    rules->programs = &a->ctx->programs;
-    return ftk_programs_share(a->ctx, a->s, &a->census);
-}
-
 /* With the log a plan needs more than the census: the teams, which spares and spawned processes do
  * not know, and whether the determinants of the lost ranks are lost, too (rules->all). */
 static int know_teams(struct ftk_attempt *a, struct ftk_plan_rules *rules)
@@ -109,8 +97,6 @@ static int make_plan(struct ftk_attempt *a)
         (void)FTK_FAULT("repair.census");
         int rc = ftk_census_take(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, a->s, &a->census);
         if (rc == FTKIT_OK)
-            rc = know_programs(a, &rules);
-        if (rc == FTKIT_OK)
             rc = know_teams(a, &rules);
         if (rc == FTKIT_OK)
             rc = ftk_plan_make(&a->census, &rules, &a->plan);
@@ -126,7 +112,7 @@ static int make_plan(struct ftk_attempt *a)
         if (MPI_Comm_rank(a->s, &me) == MPI_SUCCESS && me == 0)
             ftk_report(FTKIT_INFO, "context %s: spawning %d process%s", ctx->cfg.name,
                 a->plan.nspawn, a->plan.nspawn == 1 ? "" : "es");
-        rc = ftk_supply_spawn(ctx, a->s, a->plan.spawned_program, a->plan.nspawn, &merged);
+        rc = ftk_supply_spawn(ctx, a->s, a->plan.nspawn, &merged);
         if (rc == FTKIT_OK)
             rc = ftk_retire(ctx, a->s);
         if (rc != FTKIT_OK)
@@ -259,8 +245,6 @@ static int allocate(struct ftk_attempt *a)
         return ftk_fail(FTKIT_ERR_NOMEM, "tables of %zu ranks", n);
     memcpy(a->domain, a->plan.domain, n * sizeof *a->domain);
     int rc = ftk_attempt_rank(a, &me);
-    if (rc == FTKIT_OK)
-        rc = ftk_programs_list(&a->ctx->programs, &a->census, &a->plan, &a->programs);
     for (int i = 0; rc == FTKIT_OK && i < FTK_LEVELS; i++)
         rc = ftk_layout_make(
             &a->ctx->level[i], a->plan.rank_of[me], a->plan.nranks, a->domain, &a->layout[i]);
@@ -347,7 +331,6 @@ static int discard(struct ftk_attempt *a)
         ftk_layout_free(&a->layout[i]);
     free(a->domain);
     free(a->incarnations);
-    free(a->programs);
     ftk_mpi_revoke(a->next.app);
     ftk_mpi_revoke(a->next.act);
     ftk_mpi_revoke(a->next.ctl);

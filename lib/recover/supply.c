@@ -85,115 +85,32 @@ static int check_merged(MPI_Comm merged, int n, int me)
     return rc == MPI_SUCCESS && (size != n || rank != me) ? MPI_ERR_OTHER : rc;
 }
 
-/* How to start a replacement.  The strings are in text, exe and the memory of the process. */
-struct start {
-    const char *directory; /* NULL: that of rank 0 */
-    const char *command;
-    char **args; /* NULL: not known */
-    char **argv; /* working space */
-    char exe[FTK_PATH_MAX];
-};
-
-static void find_own(struct start *s)
+int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
 {
-    ssize_t len = readlink("/proc/self/exe", s->exe, sizeof s->exe - 1);
-    s->exe[len > 0 ? len : 0] = '\0';
-    s->directory = NULL;
-    s->argv = own_arguments();
-    s->args = start_of(&s->command, s->exe, s->argv);
-}
-
-static void free_start(struct start *s)
-{
-    free(s->args);
-    free(s->argv);
-}
-
-char *ftk_supply_start(size_t *bytes)
-{
-    char directory[FTK_PATH_MAX] = "", *text = NULL;
-    struct start s;
-    size_t n = 2;
-    *bytes = 0;
-    find_own(&s);
-    FILE *f = s.args && s.argv ? open_memstream(&text, bytes) : NULL;
-    if (!getcwd(directory, sizeof directory))
-        directory[0] = '\0';
-    for (char **a = s.args; f && *a; a++)
-        n++;
-    if (f) {
-        fprintf(f, "%zu%c%s%c%s%c", n, 0, directory, 0, s.command, 0);
-        for (char **a = s.args; *a; a++)
-            fprintf(f, "%s%c", *a, 0);
-    }
-    free_start(&s);
-    if (f && fclose(f) == 0)
-        return text;
-    free(text);
-    *bytes = 0;
-    return NULL;
-}
-
-/* Find how a process of a program is started, in the table of all programs. */
-static void find_in_table(const struct ftk_programs *p, int program, struct start *s)
-{
-    const char *at = p->starts, *end = p->starts + p->bytes;
-    memset(s, 0, sizeof *s);
-    for (int k = 0; at < end; k++) {
-        size_t n = strtoul(at, NULL, 10);
-        at += strlen(at) + 1;
-        if (k == program)
-            s->args = calloc(n + 1, sizeof *s->args);
-        for (size_t i = 0; i < n && at < end; i++, at += strlen(at) + 1) {
-            if (k != program)
-                continue;
-            if (i == 0)
-                s->directory = *at ? at : NULL;
-            else if (i == 1)
-                s->command = at;
-            else if (s->args)
-                s->args[i - 2] = (char *)at; /* MPI_Comm_spawn() takes no constants */
-        }
-    }
-}
-
-static int make_info(
-    uint64_t job, const struct ftk_programs *p, int program, const char *directory, MPI_Info *info)
-{
-    char mark[64];
-    int n = snprintf(mark, sizeof mark, SPAWN_MARK "=%" PRIx64, job);
-    if (p->n > 0)
-        snprintf(mark + n, sizeof mark - (size_t)n, ".%d", program);
-    int rc = MPI_Info_create(info);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Info_set(*info, "PMIX_ENVAR", mark);
-    if (rc == MPI_SUCCESS) /* mpirun still counts the slot of the dead process as taken */
-        rc = MPI_Info_set(*info, "PMIX_MAPBY", ":OVERSUBSCRIBE");
-    if (rc == MPI_SUCCESS) /* ... and its core */
-        rc = MPI_Info_set(*info, "PMIX_BINDTO", "none");
-    if (rc == MPI_SUCCESS && directory)
-        rc = MPI_Info_set(*info, "wdir", directory);
-    return rc;
-}
-
-int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int program, int n, MPI_Comm *merged)
-{
-    struct start start;
+    char exe[FTK_PATH_MAX] = "";
+    char mark[48];
     int me = 0, size = 0;
     MPI_Comm inter = MPI_COMM_NULL;
     MPI_Info info = MPI_INFO_NULL;
-    if (ctx->programs.n > 0)
-        find_in_table(&ctx->programs, program, &start);
-    else
-        find_own(&start);
+    ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    char **argv = own_arguments();
+    const char *command;
+    char **start = start_of(&command, len > 0 ? exe : strcpy(exe, ""), argv);
+    snprintf(mark, sizeof mark, SPAWN_MARK "=%" PRIx64, ctx->job);
     int rc = MPI_Comm_rank(s, &me);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_size(s, &size);
     if (rc == MPI_SUCCESS)
-        rc = make_info(ctx->job, &ctx->programs, program, start.directory, &info);
+        rc = MPI_Info_create(&info);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_spawn(start.args ? start.command : "/nonexistent",
-            start.args ? start.args : MPI_ARGV_NULL, n, info, 0, s, &inter, MPI_ERRCODES_IGNORE);
+        rc = MPI_Info_set(info, "PMIX_ENVAR", mark);
+    if (rc == MPI_SUCCESS) /* mpirun still counts the slot of the dead process as taken */
+        rc = MPI_Info_set(info, "PMIX_MAPBY", ":OVERSUBSCRIBE");
+    if (rc == MPI_SUCCESS) /* ... and its core */
+        rc = MPI_Info_set(info, "PMIX_BINDTO", "none");
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_spawn(start ? command : "/nonexistent", start ? start : MPI_ARGV_NULL, n,
+            info, 0, s, &inter, MPI_ERRCODES_IGNORE);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
@@ -206,7 +123,8 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int program, int n, MPI_
         rc = MPI_Comm_disconnect(&inter);
     if (info != MPI_INFO_NULL)
         (void)MPI_Info_free(&info);
-    free_start(&start);
+    free(argv);
+    free(start);
     if (rc == MPI_SUCCESS)
         return FTKIT_OK;
     /* an error that is not the failure of a process would come again: do not try again */
@@ -274,13 +192,6 @@ bool ftk_supply_is_spawned(void)
         return false;
     joined = true;
     return parent != MPI_COMM_NULL;
-}
-
-int ftk_supply_program(void)
-{
-    const char *mark = getenv(SPAWN_MARK);
-    const char *dot = mark ? strchr(mark, '.') : NULL;
-    return dot ? atoi(dot + 1) : -1;
 }
 
 int ftk_supply_join(MPI_Comm *merged, uint64_t *job)

@@ -63,12 +63,6 @@ static void write_record(const struct ftk_region *r, uint64_t offset, struct ftk
     }
 }
 
-uint32_t ftk_programs_sum(const struct ftkit_ctx *ctx)
-{
-    const struct ftk_programs *p = &ctx->programs;
-    return p->n == 0 ? 0 : (uint32_t)ftk_xxh3(p->of, (size_t)p->nof * sizeof *p->of);
-}
-
 void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
     char *seg, struct ftk_packer *p)
 {
@@ -91,9 +85,6 @@ void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, si
     h->nblocks = (data_bytes + FTK_SEG_BLOCK - 1) / FTK_SEG_BLOCK;
     memcpy(h->context, ctx->cfg.name, strlen(ctx->cfg.name));
     memcpy(h->program, ctx->identity.program, sizeof h->program);
-    h->nprograms = ctx->programs.n > 0 ? (uint32_t)ctx->programs.n : 1;
-    h->program_number = (uint32_t)ctx->programs.own;
-    h->programs_sum = ftk_programs_sum(ctx);
     struct ftk_seg_region *rec = ftk_seg_regions(seg);
     size_t offset = 0;
     for (int i = 0; i < ctx->regions.n; i++) {

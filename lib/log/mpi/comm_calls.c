@@ -52,11 +52,6 @@ int ftk_mpi_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag)
         MPI_LASTUSEDCODE };
     static int most = FTK_TAG_MAX;
     bool ours = ftk_vcomm_find(comm) != NULL;
-    if (ours && keyval == MPI_APPNUM && ftk_log.ctx->programs.n > 0) { /* spawned: the MPI says 0 */
-        *(int **)value = &ftk_log.ctx->programs.own;
-        *flag = 1;
-        return MPI_SUCCESS;
-    }
     if (ours && keyval == MPI_TAG_UB) { /* of shared contexts: the smallest */
         *(int **)value = &most;
         *flag = 1;
