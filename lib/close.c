@@ -14,6 +14,7 @@
 #include "core/run_state.h"
 #include "describe.h"
 #include "detect/detect.h"
+#include "detect/misuse.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
 #include "exit_guard.h"
@@ -61,6 +62,7 @@ void ftk_free_context(struct ftkit_ctx *ctx)
     free(ctx->teams);
     free(ctx->incarnations);
     free(ctx->repair.line_source);
+    ftk_start_forget(ctx);
     free(ctx);
 }
 
@@ -143,6 +145,8 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
     if (ctx->mode != FTKIT_MODE_RESTART && ctx->cfg.exit_is_failure && ftk_guard_unwinds())
         ftk_watchdog_unwind(ctx->dog);
+    if (!ftk_log_alone(ctx, "ftkit_close"))
+        ftk_misuse_end(ctx, "two threads have called MPI and ftkit at once, see the line above");
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
     if (rc == FTKIT_OK && ftk_log_rolling_back(ctx))
         ftk_repair_flaw(ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored"));

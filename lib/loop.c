@@ -147,7 +147,7 @@ static int checkpoint_slow(ftkit_ctx *ctx)
             return FTKIT_OK;
         struct ftk_chan ch = ftk_chan_of(ctx);
         if (ctx->policy.requested && !ctx->detect.failed)
-            at(ctx, FTK_AT_REQUEST);
+            ftk_watchdog_at(ctx->dog, FTK_AT_REQUEST, ctx->rank, calls_to_compare(ctx));
         rc = ftk_replicas_meet(&ch);
         if (rc == FTKIT_OK)
             rc = ftk_policy_decide(ctx, &write);

@@ -527,7 +527,6 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     if (MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) == MPI_SUCCESS)
         ftk_fault_rank(world_rank, getenv("FTKIT_SPAWNED") != NULL);
     (void)FTK_FAULT("open.begin");
-    ftk_finished_note();
     int local = ftk_config_load(&ctx->cfg, config);
     ftk_level_configure(ctx); /* also after an error, with an empty configuration */
     if (local == FTKIT_OK)

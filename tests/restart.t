@@ -208,13 +208,12 @@ ok($j->{rc} != 0 && $j->{log} =~ /cannot be used and no other is complete/,
 
 # ---- a run that has finished: a start with other arguments does not continue by mistake ------------
 my $deck = write_file(scratch() . '/deck', "first\n");
-utime(1, 1, $deck); # an argument file is older than the run
 my $mark = scratch() . '/finished/default.ftkit/finished';
 
 sub after
 {
     my ($steps, %o) = @_;
-    my $work = scratch() . '/finished';
+    my $work = scratch() . '/' . ($o{in} // 'finished');
     return job(n => 2, spares => 0, run => [], keep => $work, %o,
         args => [ '-o', "$work/out", '-s', $steps, $deck ],
         env => { %files, FTKIT_RECOVER_SUPPLY => 'end', %{ $o{env} // {} } });
@@ -256,6 +255,28 @@ ok($f->{rc} == 0 && $f->{log} =~ /whether the run of set \d+ has finished is not
 $f = after(20, run => [ '--fresh' ], fault => 'text.fsync:0:1:EIO');
 ok($f->{rc} == 0 && $f->{log} =~ /the run has finished, and is not marked as finished: /,
     'a mark that cannot be written is told') or diag($f->{log});
-ok(slurp($mark) =~ / 95$/m, '... and the old one stays whole');
+ok(!-e $mark, '... and the one of the earlier run is gone');
+
+# a set in memory is newer than the last durable one, whose successor then gets the same number
+my %few = (FTKIT_LEVEL_HDF5_EVERY => '4 sets');
+$f = after(30, run => [ '--fresh' ], env => \%few);
+my ($durable, $committed) = slurp($mark) =~ /^durable = (\d+)\ncommitted = (\d+)$/m;
+cmp_ok($durable, '<', $committed, 'a run ends with a set that is in memory only');
+$f = after(60, run => [ '--continue' ], env => { %few, FTKIT_LEVEL_HDF5_EVERY => '2 sets' },
+    fault => 'app.mid:0:16:kill');
+ok($f->{rc} == 0 && @{ $f->{faults} } == 1 && $f->{log} =~ /relaunching/,
+    '... another continues it, and is relaunched from its own set') or diag($f->{log});
+
+# the user writes the input of the next problem while the run computes
+write_file($deck, "first\n");
+$f = after(30, in => 'changed', while => sub {
+        my ($work) = @_;
+        await_file("$work/default.ftkit/set-*/manifest");
+        write_file($deck, "second\n");
+    }, fault => 'finish.begin:1:1:slow');
+is($f->{rc}, 0, 'a run whose argument file changes') or diag($f->{log});
+$f = after(30, in => 'changed');
+ok($f->{rc} == 0 && $f->{log} =~ /the file of its argument '\Q$deck\E' changed while the run computed/,
+    '... the next start says that the file is not compared') or diag($f->{log});
 
 done_testing();

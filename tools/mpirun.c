@@ -212,6 +212,16 @@ static bool is_of_several(const struct ftk_run *r)
     return *p != NULL;
 }
 
+/* recover.start of the next attempt; NULL: as configured.  With `continue` a relaunch, too, goes on
+ * whether the earlier run has finished or not. */
+static const char *start_of(const struct ftk_run *r)
+{
+    const char *start = r->start ? r->start : getenv("FTKIT_RECOVER_START");
+    if (r->older)
+        return "older";
+    return start && r->resumes && strcmp(start, "continue") != 0 ? "newest" : start;
+}
+
 void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_list *env)
 {
     char path[FTK_PATH_MAX], number[16];
@@ -219,17 +229,12 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     ftk_list_add(env, "FTKIT_RUN_STATE=%s", path);
     ftk_list_add(env, "FTKIT_RUN_ATTEMPT=%d", attempt);
     ftk_list_add(env, "FTKIT_RUN_ID=%llx", (unsigned long long)r->id);
-    ftk_list_add(env, "FTKIT_RUN_BEGAN=%" PRId64, r->began_s);
     if (!is_of_several(r)) /* the number of processes of each part is in the arguments */
         ftk_list_add(env, "FTKIT_RUN_SIZE=%d", r->total);
     add_default(env, "FTKIT_REPORT_STDERR", "info");
     add_deadline(env);
-    if (r->older || r->start || getenv("FTKIT_RECOVER_START"))
-        ftk_list_add(env, "FTKIT_RECOVER_START=%s",
-            r->older     ? "older"
-            : r->resumes ? "newest"
-            : r->start   ? r->start
-                         : getenv("FTKIT_RECOVER_START"));
+    if (start_of(r))
+        ftk_list_add(env, "FTKIT_RECOVER_START=%s", start_of(r));
     if (r->log)
         ftk_list_add(env, "FTKIT_LOG_ENABLED=true");
     if (ftk_mpirun_ulfm()) {

@@ -173,7 +173,6 @@ int ftk_run_main(int argc, char **argv)
     sigset_t set;
     int rc = ftk_run_parse(&r, argc, argv);
     r.id = ftk_random();
-    r.began_s = (int64_t)(ftk_wall_ns() / 1000000000);
     if (rc == 0)
         rc = ftk_mpirun_plan(&r);
     if (rc == 0)

@@ -101,11 +101,13 @@ static bool has_ended(struct ftk_try *a)
     return status >= 0;
 }
 
-/* Whether a signal repeats the request to halt: batch systems send SIGTERM to several processes,
- * and some of them hand it on.  ^C comes from a user, who means it. */
+/* Whether a signal repeats the one before: batch systems send SIGTERM to several processes, and some
+ * of them hand it on.  ^C comes from a user, who means it. */
 static bool repeats(const struct ftk_try *a, int sig)
 {
-    return a->halting && sig != SIGINT && ftk_now_s() < a->halting_at + SAME_S;
+    const double since_s = ftk_now_s() - SAME_S;
+    return sig != SIGINT
+           && ((a->halting && since_s < a->halting_at) || (a->sig && since_s < a->sig_at));
 }
 
 /* Take a signal.  SIGUSR1 asks the ranks for a durable set.  The first other signal asks the ranks

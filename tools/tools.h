@@ -81,7 +81,6 @@ struct ftk_run {
     double timeout_s;      /* of the whole run, 0: none */
     double halt_timeout_s; /* for a program to end after FTKIT_HALT */
     double init_timeout_s; /* from the end of a rank's process until a context is opened */
-    int64_t began_s;       /* when the run began, in seconds since 1970 */
     uint64_t id;           /* in the names of objects in memory that later attempts use */
     const char *mpirun;    /* path, or a name to look up in PATH */
     struct ftk_list extra; /* arguments for mpirun behind ours */

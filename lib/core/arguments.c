@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include "arguments.h"
+#include "ftk.h"
 
 #define ARGS_MAX (1 << 20)
 
 static char *command_line;
 static size_t command_bytes;
+static char directory[FTK_PATH_MAX];
 
 __attribute__((constructor)) static void keep_command_line(void)
 {
@@ -31,10 +33,17 @@ __attribute__((constructor)) static void keep_command_line(void)
         (void)close(fd); /* only read from */
     if (command_line)
         command_line[command_bytes] = '\0';
+    if (!getcwd(directory, sizeof directory))
+        directory[0] = '\0';
 }
 
 const char *ftk_arguments(size_t *bytes)
 {
     *bytes = command_bytes;
     return command_line;
+}
+
+const char *ftk_arguments_directory(void)
+{
+    return directory;
 }

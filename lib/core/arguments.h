@@ -1,5 +1,5 @@
 /* The command line of this process, kept before main() runs: a program may write into its
- * arguments (strtok() on an option, a title for ps).
+ * arguments (strtok() on an option, a title for ps), and change its working directory.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_ARGUMENTS_H
@@ -10,5 +10,7 @@
 /* The command and its arguments, each with its NUL, and one more NUL behind them; NULL, and 0
  * bytes: not known. */
 const char *ftk_arguments(size_t *bytes);
+/* The working directory then; "": not known. */
+const char *ftk_arguments_directory(void);
 
 #endif

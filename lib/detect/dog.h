@@ -28,7 +28,7 @@ struct ftk_watchdog {
     _Atomic double setup_s;          /* from there to its first ftkit_checkpoint(), 0: not known */
     _Atomic double awaits_s; /* since when survivors without a set wait for a replacement, 0: not */
     _Atomic double unwinds_s; /* since when an exception is in ftkit_close(), 0: it is not */
-    double resumed_s;         /* first turn after the machine, or the job, had stood still */
+    _Atomic double resumed_s; /* first turn after the machine, or the job, had stood still */
     pthread_t thread;
     pthread_mutex_t lock; /* protects stop */
     pthread_cond_t wake;

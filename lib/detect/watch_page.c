@@ -158,8 +158,10 @@ int ftk_dog_job_lives(uint64_t job)
     int lives = 0;
     DIR *d = opendir(DIRECTORY);
     const struct dirent *e;
+    if (!d)
+        return -1;
     snprintf(begin, sizeof begin, FTK_DOG_PREFIX "%llx-", (unsigned long long)job);
-    while (d && lives == 0 && (e = readdir(d))) {
+    while (lives == 0 && (e = readdir(d))) {
         if (strncmp(e->d_name, begin, strlen(begin)) != 0)
             continue;
         int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -170,8 +172,7 @@ int ftk_dog_job_lives(uint64_t job)
         if (fd >= 0)
             (void)close(fd);
     }
-    if (d)
-        (void)closedir(d);
+    (void)closedir(d);
     return lives;
 }
 

@@ -344,6 +344,8 @@ void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state)
 {
     if (!dog)
         return;
+    if (state == FTK_DOG_REPAIR) /* the numbers of calls begin anew: has_passed() in silence.c */
+        atomic_store(&dog->own->passed, 0);
     atomic_store(&dog->own->since_s, ftk_now_s());
     atomic_store(&dog->own->state, (int)state);
 }

@@ -5,7 +5,8 @@
  *
  * Errands do the work on files.  A start that reads its set from files waits for the errand as it
  * waits for the set.  A start from memory does not need the file system, so it waits only for a
- * while. */
+ * while.  The argument files are read at the start, for the mark at the end: the user may change a
+ * file for the next problem while this run computes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ struct marking {
     struct ftk_finished mark;
     int rc;
     bool differs;
-    char why[256]; /* what differs; or the detail of rc */
+    char why[256];     /* what differs; or the detail of rc */
+    _Atomic bool read; /* by note_start(): the argument files, into mark */
 };
 
 static struct marking *new_marking(struct ftkit_ctx *ctx, void (*run)(struct ftk_errand *e))
@@ -44,6 +46,33 @@ static struct marking *new_marking(struct ftkit_ctx *ctx, void (*run)(struct ftk
     return m;
 }
 
+/* ---- when the loop begins ------------------------------------------------------------ */
+
+static void note_start(struct ftk_errand *e)
+{
+    struct marking *m = (struct marking *)e;
+    ftk_finished_here(&m->mark);
+    /* a mark that stays has the arguments of this run, or the user has chosen to go on */
+    (void)ftk_finished_remove(m->dir, m->context);
+    atomic_store(&m->read, true);
+}
+
+void ftk_start_began(struct ftkit_ctx *ctx)
+{
+    if (ctx->rank != 0 || !ctx->cfg.h5_enabled || ctx->repair.start)
+        return;
+    ctx->repair.start = new_marking(ctx, note_start);
+    if (ctx->repair.start)
+        (void)ftk_behind_do(&ctx->flush.behind, &ctx->repair.start->errand, 0);
+}
+
+void ftk_start_forget(struct ftkit_ctx *ctx)
+{
+    if (ctx->repair.start)
+        ftk_errand_drop(&ctx->repair.start->errand);
+    ctx->repair.start = NULL;
+}
+
 /* ---- at the end ---------------------------------------------------------------------- */
 
 static void write_mark(struct ftk_errand *e)
@@ -51,7 +80,10 @@ static void write_mark(struct ftk_errand *e)
     struct marking *m = (struct marking *)e;
     m->rc = ftk_durable_own_behind(m->ctx); /* another job may have taken the sets over */
     if (m->rc == FTKIT_OK) {
-        ftk_finished_here(&m->mark);
+        const bool known = atomic_load(&m->read);
+        if (!known)
+            ftk_finished_here(&m->mark);
+        ftk_finished_changed(&m->mark, known);
         m->rc = ftk_finished_write(m->dir, m->context, &m->mark);
     }
     if (m->rc != FTKIT_OK)
@@ -60,17 +92,23 @@ static void write_mark(struct ftk_errand *e)
 
 void ftk_start_mark(struct ftkit_ctx *ctx)
 {
-    if (ctx->rank != 0 || !ctx->cfg.h5_enabled || ctx->durable == 0)
+    const struct marking *start = ctx->repair.start; /* not of a rank 0 that is a replacement */
+    if (ctx->rank != 0 || !ctx->cfg.h5_enabled || ctx->committed == 0)
         return; /* there is no set from which a later start could continue */
+    const bool idle = ftk_behind_idle(ctx->flush.behind, CLOSE_S); /* note_start() may be at work */
     struct marking *m = new_marking(ctx, write_mark);
     const char *why = m ? "the file system does not answer" : "no memory";
     bool done = false;
     if (m) {
+        if (start && atomic_load(&start->read)) {
+            m->mark = start->mark;
+            atomic_store(&m->read, true);
+        }
         m->mark.run = ctx->run;
         m->mark.by = ftk_run_number();
         m->mark.durable = ctx->durable;
         m->mark.committed = ctx->committed > ctx->durable ? ctx->committed : ctx->durable;
-        done = ftk_behind_do(&ctx->flush.behind, &m->errand, CLOSE_S);
+        done = idle && ftk_behind_do(&ctx->flush.behind, &m->errand, CLOSE_S);
     }
     if (!done || m->rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING,
@@ -94,13 +132,13 @@ static void compare_mark(struct ftk_errand *e)
 }
 
 /* Whether the mark is of the run of this set, and the start is another `ftkit run`. */
-static bool concerns(const struct ftkit_ctx *ctx, const struct ftk_finished *f, uint64_t set)
+static bool concerns(const struct ftk_finished *f, uint64_t run, uint64_t set)
 {
     const uint64_t by = ftk_run_number();
-    return f->run == ctx->run && set <= f->committed && (by == 0 || by != f->by);
+    return f->run == run && set <= f->committed && (by == 0 || by != f->by);
 }
 
-int ftk_start_finished(struct ftkit_ctx *ctx, uint64_t set, bool from_files)
+int ftk_start_finished(struct ftkit_ctx *ctx, uint64_t run, uint64_t set, bool from_files)
 {
     int rc = FTKIT_OK;
     if (ctx->rank != 0 || set == 0 || !ctx->cfg.h5_enabled || ctx->cfg.start != FTK_START_NEWEST)
@@ -112,12 +150,19 @@ int ftk_start_finished(struct ftkit_ctx *ctx, uint64_t set, bool from_files)
     else if (m)
         done = ftk_behind_do(&ctx->flush.behind, &m->errand, START_S);
     const bool known = done && m->rc == FTKIT_OK;
-    if (known && m->differs && concerns(ctx, &m->mark, set))
+    const char *unsure =
+        known && concerns(&m->mark, run, set) ? ftk_finished_unsure(&m->mark) : NULL;
+    if (known && m->differs && concerns(&m->mark, run, set))
         rc = ftk_fail(FTKIT_ERR_FORMAT,
             "the run of set %" PRIu64 " has finished, and this start differs: %s. `ftkit run "
             "--fresh` begins a new run (recover.start = fresh), `ftkit run --continue` goes on "
             "from the set (recover.start = continue); sets in %s",
             set, m->why, ctx->cfg.h5_dir);
+    else if (unsure)
+        ftk_report(FTKIT_WARNING,
+            "context %s: the run of set %" PRIu64 " has finished; the file of its argument '%s' "
+            "changed while the run computed, and is not compared",
+            ctx->cfg.name, set, unsure);
     else if (!known && !(done && m->rc == FTKIT_ERR_NOT_FOUND))
         ftk_report(FTKIT_WARNING,
             "context %s: whether the run of set %" PRIu64 " has finished is not known: %s",

@@ -103,6 +103,21 @@ static void install(struct ftkit_ctx *ctx, const struct ftk_loaded *l, int rc)
     ctx->repair.line_source = l->source;
 }
 
+/* Whether the run of the set has finished with other arguments: rank 0 looks, for all.  rc: the
+ * result of this rank so far.  Before install(): when a rank dies meanwhile, the next try asks
+ * again. */
+static int may_continue(struct ftkit_ctx *ctx, const struct ftk_loaded *l, int rc)
+{
+    struct ftk_chan ch = ftk_chan_of(ctx);
+    if (rc == FTKIT_OK) {
+        rc = ftk_start_finished(ctx, l->run, l->set, l->from == FTK_LINE_FILES);
+        if (rc != FTKIT_OK)
+            ftk_run_hopeless(rc); /* before the others do, who know less */
+    }
+    int all = ftk_agree(&ch, rc, "rank 0 may not continue from the set");
+    return rc == FTKIT_OK || all == FTKIT_ERR_PEER ? all : rc;
+}
+
 /* Load the newest set from the first source that has one (slots of level.memory, level.local,
  * files) and make its copies.  *set 0: there is none. */
 static int load_newest(struct ftkit_ctx *ctx, uint64_t *set)
@@ -118,6 +133,8 @@ static int load_newest(struct ftkit_ctx *ctx, uint64_t *set)
     if (rc == FTKIT_OK && l.set == 0 && ctx->cfg.h5_enabled)
         rc = ftk_load_files(ctx, &l);
     *set = l.set;
+    if (l.set > 0 && ctx->repair.pending == FTK_PENDING_LOAD)
+        rc = may_continue(ctx, &l, rc);
     install(ctx, &l, rc);
     if (rc == FTKIT_OK && l.bare)
         rc = make_copies(ctx);
@@ -199,20 +216,6 @@ static int clone(struct ftkit_ctx *ctx)
     return rc;
 }
 
-/* Whether the run of the set has finished with other arguments: rank 0 looks, for all.  rc: the
- * result of this rank so far. */
-static int may_continue(struct ftkit_ctx *ctx, uint64_t set, int rc)
-{
-    struct ftk_chan ch = ftk_chan_of(ctx);
-    if (rc == FTKIT_OK) {
-        rc = ftk_start_finished(ctx, set, ctx->repair.line_from == FTK_LINE_FILES);
-        if (rc != FTKIT_OK)
-            ftk_run_hopeless(rc); /* before the others do, who know less */
-    }
-    int all = ftk_agree(&ch, rc, "rank 0 may not continue from the set");
-    return rc == FTKIT_OK || all == FTKIT_ERR_PEER ? all : rc;
-}
-
 /* A start of the whole job: load a set, or begin from the initial state.  Because of the vote at
  * the end no rank enters its loop while another rank may still fail to load. */
 static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
@@ -221,8 +224,6 @@ static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
     if (rc == FTKIT_OK)
         rc = ftk_start_check(ctx, *set);
     if (*set > 0)
-        rc = may_continue(ctx, *set, rc);
-    if (*set > 0)
         rc = ftk_log_leave_set_up(ctx, rc);
     if (rc == FTKIT_OK && *set > 0)
         rc = restore(ctx);
@@ -230,7 +231,10 @@ static int load_or_begin(struct ftkit_ctx *ctx, uint64_t *set)
         rc = ftk_log_loaded(ctx, rc);
     if (ctx->repair.pending == FTK_PENDING_LOAD)
         ftk_run_hopeless(rc);
-    return agree(ctx, rc);
+    rc = agree(ctx, rc);
+    if (rc == FTKIT_OK)
+        ftk_start_began(ctx);
+    return rc;
 }
 
 static int restore_once(struct ftkit_ctx *ctx, uint64_t *set)

@@ -103,7 +103,8 @@ static void report(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_c
     if (ftk_plane_of(ctx, ctx->rank) != 0)
         return;
     describe(ctx, c, text, sizeof text);
-    if (!is_hopeless(ctx)) /* end_job() says it then */
+    const bool ends = is_hopeless(ctx) && c->result != FTK_SPHERE_MENDED;
+    if (!ends) /* else end_job() says it */
         ftk_report(FTKIT_WARNING,
             "context %s: set %" PRIu64 ": the replicas of rank %d differ: %s: %s", ctx->cfg.name,
             set, ftk_plane_home(ctx, ctx->rank), text, action_of(ctx, c));
@@ -276,7 +277,9 @@ int ftk_replicas_meet(struct ftk_chan *ch)
     int first = 0;
     if (ctx->cfg.replicas == 1 || ch->broken)
         return FTKIT_OK;
-    all[ftk_plane_of(ctx, ctx->rank)] = (struct place){ ctx->replica.place, ctx->policy.calls };
+    /* the first call after a rollback or a start is still to come (see loop.c) */
+    all[ftk_plane_of(ctx, ctx->rank)] =
+        (struct place){ ctx->replica.place, ctx->policy.calls + ctx->first_call };
     const int rc = ftk_sphere_exchange_in(ch, planes, all, sizeof all[0], what);
     while (!(planes >> first & 1))
         first++;

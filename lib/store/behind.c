@@ -107,6 +107,20 @@ bool ftk_behind_do(struct ftk_behind **at, struct ftk_errand *e, double wait_s)
     return done;
 }
 
+bool ftk_behind_idle(struct ftk_behind *b, double wait_s)
+{
+    const struct timespec until = from_now(wait_s);
+    int err = 0;
+    if (!b)
+        return true;
+    pthread_mutex_lock(&b->lock);
+    while (b->errand && err != ETIMEDOUT)
+        err = pthread_cond_timedwait(&b->ended, &b->lock, &until);
+    const bool idle = !b->errand;
+    pthread_mutex_unlock(&b->lock);
+    return idle;
+}
+
 double ftk_behind_busy_s(struct ftk_behind *b)
 {
     if (!b)

@@ -25,6 +25,8 @@ struct ftk_errand {
 bool ftk_behind_do(struct ftk_behind **b, struct ftk_errand *e, double wait_s);
 /* Free the errand, unless the thread still has it. */
 void ftk_errand_drop(struct ftk_errand *e);
+/* Wait until there is no errand under way, at most so many seconds.  false: there still is one. */
+bool ftk_behind_idle(struct ftk_behind *b, double wait_s);
 /* For how many seconds the present errand has been under way; 0: there is none. */
 double ftk_behind_busy_s(struct ftk_behind *b);
 /* End the thread; NULL inside is fine.  false: its errand has not ended within so many seconds.  A

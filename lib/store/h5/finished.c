@@ -9,70 +9,45 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/arguments.h"
 #include "core/hash.h"
 #include "finished.h"
 #include "h5.h"
-#include "store/owner_record.h"
 
 #define CHUNK (1u << 20)
 
-/* The start of this process; written once, by ftk_finished_note(). */
-static struct {
-    bool noted;
-    const char *text; /* [bytes] the arguments, each with its NUL; NULL: not known */
-    size_t bytes;
-    char here[FTK_PATH_MAX]; /* the working directory; "": not known */
-    time_t began;            /* of the run, in seconds since 1970 */
-} own;
-
 /* ---- the arguments of this process --------------------------------------------------- */
 
-/* When this process has started, in seconds since 1970. */
-static time_t own_start(void)
+/* [*bytes] the arguments without the name of the program, each with its NUL; NULL: not known. */
+static const char *arguments(size_t *bytes)
 {
-    struct timespec up;
-    const time_t now = (time_t)(ftk_wall_ns() / 1000000000);
-    const int64_t ticks = ftk_owner_start(getpid());
-    const long hz = sysconf(_SC_CLK_TCK);
-    if (ticks <= 0 || hz <= 0 || clock_gettime(CLOCK_BOOTTIME, &up) != 0)
-        return now;
-    return now - up.tv_sec + (time_t)(ticks / hz);
-}
-
-void ftk_finished_note(void)
-{
-    const char *began = getenv("FTKIT_RUN_BEGAN"); /* relaunches are later */
-    size_t bytes = 0;
-    if (own.noted)
-        return;
-    own.noted = true;
-    own.began = began ? (time_t)strtoll(began, NULL, 10) : own_start();
-    if (!getcwd(own.here, sizeof own.here))
-        own.here[0] = '\0';
-    const char *all = ftk_arguments(&bytes);
-    if (!all || bytes == 0 || all[bytes - 1] != '\0')
-        return;
+    const char *all = ftk_arguments(bytes);
+    if (!all || *bytes == 0 || all[*bytes - 1] != '\0')
+        return NULL;
     const size_t name = strlen(all) + 1;
-    own.text = all + name;
-    own.bytes = bytes - name;
+    *bytes -= name;
+    return all + name;
 }
 
-static int count(void)
+/* Their number and the hash of all; -1: not known. */
+static int count(uint64_t *sum)
 {
+    size_t bytes;
+    const char *text = arguments(&bytes);
     int n = 0;
-    for (size_t at = 0; at < own.bytes; at++)
-        n += own.text[at] == '\0';
-    return own.text ? n : -1;
+    *sum = text ? ftk_xxh3(text, bytes) : 0;
+    for (size_t at = 0; text && at < bytes; at++)
+        n += text[at] == '\0';
+    return text ? n : -1;
 }
 
 /* The argument after this one; NULL: the first one.  Only while there is one. */
 static const char *next(const char *argument)
 {
-    return argument ? argument + strlen(argument) + 1 : own.text;
+    size_t bytes;
+    return argument ? argument + strlen(argument) + 1 : arguments(&bytes);
 }
 
 /* ---- argument files ------------------------------------------------------------------ */
@@ -81,10 +56,11 @@ static const char *next(const char *argument)
 static int open_file(const char *argument, struct stat *st)
 {
     char path[2 * FTK_PATH_MAX];
+    const char *here = ftk_arguments_directory();
     for (const char *name = argument; name && *name;) {
         const bool absolute = *name == '/';
-        int n = snprintf(path, sizeof path, "%s%s%s", absolute ? "" : own.here,
-            absolute || !own.here[0] ? "" : "/", name);
+        int n = snprintf(path, sizeof path, "%s%s%s", absolute ? "" : here,
+            absolute || !here[0] ? "" : "/", name);
         /* stat() first: to open a device may have an effect */
         if (n > 0 && (size_t)n < sizeof path && stat(path, st) == 0 && S_ISREG(st->st_mode))
             return open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -95,25 +71,43 @@ static int open_file(const char *argument, struct stat *st)
     return -1;
 }
 
-/* Hash of the first bytes; false: the file cannot be read. */
-static bool hash_content(int fd, uint64_t *content)
+/* Fill the chunk from the file: the number of bytes, less than wanted only at the end; -1: it cannot
+ * be read. */
+static ssize_t read_chunk(int fd, char *chunk, size_t wanted)
+{
+    size_t have = 0;
+    ssize_t n = 1;
+    while (have < wanted && n != 0) {
+        n = read(fd, chunk + have, wanted - have);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        have += n > 0 ? (size_t)n : 0;
+    }
+    return (ssize_t)have;
+}
+
+/* Hash of the first bytes, at most *left, which becomes less; false: the file cannot be read. */
+static bool hash_content(int fd, size_t *left, uint64_t *content)
 {
     char *chunk = malloc(CHUNK);
     ssize_t n = chunk ? 1 : -1;
     *content = 0;
-    for (size_t done = 0; n > 0 && done < FTK_FINISHED_CONTENT; done += (size_t)n) {
-        n = read(fd, chunk, CHUNK);
-        if (n > 0)
+    while (n > 0 && *left > 0) {
+        n = read_chunk(fd, chunk, *left < CHUNK ? *left : CHUNK);
+        if (n > 0) {
             *content = ftk_xxh3_seed(chunk, (size_t)n, *content);
+            *left -= (size_t)n;
+        }
     }
     free(chunk);
     return n >= 0;
 }
 
-static void fill(struct ftk_finished_argument *a, const char *argument)
+static void fill(struct ftk_finished_argument *a, const char *argument, size_t *left)
 {
     struct stat st;
-    *a = (struct ftk_finished_argument){ .sum = ftk_xxh3(argument, strlen(argument)), .bytes = -1 };
+    *a = (struct ftk_finished_argument){ .sum = ftk_xxh3(argument, strlen(argument)),
+        .bytes = FTK_FINISHED_NO_FILE };
     snprintf(a->text, sizeof a->text, "%s", argument);
     for (char *p = a->text; *p; p++)
         if (*p < ' ' || *p > '~')
@@ -121,7 +115,7 @@ static void fill(struct ftk_finished_argument *a, const char *argument)
     int fd = open_file(argument, &st);
     if (fd < 0)
         return;
-    if (st.st_mtime < own.began && hash_content(fd, &a->content))
+    if (hash_content(fd, left, &a->content))
         a->bytes = st.st_size;
     close(fd);
 }
@@ -129,33 +123,31 @@ static void fill(struct ftk_finished_argument *a, const char *argument)
 void ftk_finished_here(struct ftk_finished *f)
 {
     const char *argument = NULL;
-    f->n = count();
-    f->sum = f->n >= 0 ? ftk_xxh3(own.text, own.bytes) : 0;
+    size_t left = FTK_FINISHED_CONTENT;
+    f->n = count(&f->sum);
     for (int i = 0; i < f->n && i < FTK_FINISHED_ARGUMENTS; i++) {
         argument = next(argument);
-        fill(&f->argument[i], argument);
+        fill(&f->argument[i], argument, &left);
     }
 }
 
 /* ---- comparing ----------------------------------------------------------------------- */
 
-static bool other_file(
-    const struct ftk_finished_argument *was, const char *argument, char *why, size_t bytes)
+static bool other_file(const struct ftk_finished_argument *was, const char *argument, size_t *left,
+    char *why, size_t bytes)
 {
     struct stat st;
     uint64_t content = 0;
     if (was->bytes < 0)
         return false;
     int fd = open_file(argument, &st);
-    if (fd < 0) {
-        snprintf(why, bytes, "the file of argument '%s' is gone: %s", was->text, strerror(errno));
-        return true;
-    }
+    if (fd < 0)
+        return false; /* an output that was moved; the program itself misses an input */
     bool other = st.st_size != was->bytes;
     if (other)
         snprintf(why, bytes, "the file of argument '%s' had %" PRId64 " bytes, and has %" PRId64,
             was->text, was->bytes, (int64_t)st.st_size);
-    else if (hash_content(fd, &content) && content != was->content) {
+    else if (hash_content(fd, left, &content) && content != was->content) {
         other = true;
         snprintf(why, bytes, "the file of argument '%s' has other contents", was->text);
     }
@@ -184,20 +176,45 @@ static void say_argument(const struct ftk_finished *f, int n, char *why, size_t 
 
 bool ftk_finished_differs(const struct ftk_finished *f, char *why, size_t bytes)
 {
-    const int n = count();
+    uint64_t sum;
+    const int n = count(&sum);
     const char *argument = NULL;
+    size_t left = FTK_FINISHED_CONTENT;
     if (f->n < 0 || n < 0)
         return false; /* not known */
-    if (f->n != n || f->sum != ftk_xxh3(own.text, own.bytes)) {
+    if (f->n != n || f->sum != sum) {
         say_argument(f, n, why, bytes);
         return true;
     }
     for (int i = 0; i < n && i < FTK_FINISHED_ARGUMENTS; i++) {
         argument = next(argument);
-        if (other_file(&f->argument[i], argument, why, bytes))
+        if (other_file(&f->argument[i], argument, &left, why, bytes))
             return true;
     }
     return false;
+}
+
+void ftk_finished_changed(struct ftk_finished *f, bool known)
+{
+    const char *argument = NULL;
+    size_t left = FTK_FINISHED_CONTENT;
+    char why[256];
+    for (int i = 0; i < f->n && i < FTK_FINISHED_ARGUMENTS; i++) {
+        struct ftk_finished_argument *a = &f->argument[i];
+        argument = next(argument);
+        if (a->bytes >= 0 && (other_file(a, argument, &left, why, sizeof why) || !known)) {
+            a->bytes = FTK_FINISHED_CHANGED;
+            a->content = 0;
+        }
+    }
+}
+
+const char *ftk_finished_unsure(const struct ftk_finished *f)
+{
+    for (int i = 0; i < f->n && i < FTK_FINISHED_ARGUMENTS; i++)
+        if (f->argument[i].bytes == FTK_FINISHED_CHANGED)
+            return f->argument[i].text;
+    return NULL;
 }
 
 /* ---- the text ------------------------------------------------------------------------ */
@@ -267,6 +284,13 @@ int ftk_finished_write(const char *dir, const char *context, const struct ftk_fi
     int rc = ftk_h5_save_text(path, text, format(f, text));
     free(text);
     return rc;
+}
+
+int ftk_finished_remove(const char *dir, const char *context)
+{
+    char path[2 * FTK_PATH_MAX];
+    path_of(dir, context, path);
+    return unlink(path) == 0 || errno == ENOENT ? FTKIT_OK : ftk_fail_errno(errno, "%s", path);
 }
 
 int ftk_finished_read(const char *dir, const char *context, struct ftk_finished *f)

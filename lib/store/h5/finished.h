@@ -9,15 +9,18 @@
  *     run = 0123456789abcdef     of the sets
  *     by = 00000000deadbeef      of `ftkit run`; 0: none
  *     durable = 12               newest durable set
- *     committed = 14             newest committed set: a later set makes the mark stale
+ *     committed = 14             newest committed set
  *     arguments = 2 0123456789abcdef     of the program of rank 0, without its name: their number,
  *                                        and the hash of all
  *     argument = HASH BYTES CONTENT TEXT     one line each, for the first of them
  *     checksum = 0011223344556677
  *
- * An argument FILE or NAME=FILE names an argument file, when FILE is a regular file that is older
- * than the run: BYTES is its size, CONTENT the hash of its first bytes.  Other arguments have -1
- * and 0 there.  So a file that the run has written is not compared. */
+ * An argument FILE or NAME=FILE names an argument file, when FILE is a regular file at the start:
+ * BYTES is its size, CONTENT the hash of its first bytes.  Other arguments have -1 and 0 there.  A
+ * file that has changed until the end has -2 and 0: the run may have written it, or the user, for
+ * the next run.  Such a file is not compared.
+ *
+ * A start that continues from a set, and a fresh one, remove the mark. */
 #ifndef FTK_FINISHED_H
 #define FTK_FINISHED_H
 
@@ -26,11 +29,13 @@
 #define FTK_FINISHED_FILE "finished"
 #define FTK_FINISHED_ARGUMENTS 64        /* with a line of their own */
 #define FTK_FINISHED_TEXT (16 << 10)     /* bytes of a mark, at most */
-#define FTK_FINISHED_CONTENT (16u << 20) /* bytes of an argument file that are compared */
+#define FTK_FINISHED_CONTENT (16u << 20) /* bytes of all argument files that are compared */
+#define FTK_FINISHED_NO_FILE (-1)
+#define FTK_FINISHED_CHANGED (-2)
 
 struct ftk_finished_argument {
     uint64_t sum;     /* hash of the argument */
-    int64_t bytes;    /* of the argument file; -1: there is none */
+    int64_t bytes;    /* of the argument file, or FTK_FINISHED_NO_FILE, FTK_FINISHED_CHANGED */
     uint64_t content; /* hash */
     char text[80];    /* the begin of the argument, for messages: printable */
 };
@@ -43,14 +48,18 @@ struct ftk_finished {
     struct ftk_finished_argument argument[FTK_FINISHED_ARGUMENTS];
 };
 
-/* Keep the working directory, as it is at the first call: argument files are relative to it, and a
- * program may change it later.  In the main thread. */
-void ftk_finished_note(void);
 /* Set the arguments of *f to those of this process (core/arguments.h).  Reads the argument
  * files. */
 void ftk_finished_here(struct ftk_finished *f);
+/* Mark the argument files in *f that are not any more as they were; all of them unless `known`.
+ * Reads the argument files. */
+void ftk_finished_changed(struct ftk_finished *f, bool known);
+/* The first argument whose file has changed until the end of the run; NULL: there is none. */
+const char *ftk_finished_unsure(const struct ftk_finished *f);
 /* Write the mark; an error has the path in its detail. */
 int ftk_finished_write(const char *dir, const char *context, const struct ftk_finished *f);
+/* Remove the mark; there may be none. */
+int ftk_finished_remove(const char *dir, const char *context);
 /* FTKIT_ERR_NOT_FOUND: there is no mark, without a detail; FTKIT_ERR_CORRUPT, FTKIT_ERR_IO. */
 int ftk_finished_read(const char *dir, const char *context, struct ftk_finished *f);
 /* Whether the arguments of this process, or the argument files, differ from those of *f; then `why`
