@@ -107,10 +107,13 @@ sub undisturbed {
     my ($p, $n) = @_;
     my $key = title($p) . $n;
     if (!defined($result{$key})) {
-        my $j = logged($p, n => $n, spares => 0);
-        $result{$key} = $j->{result};
-        diag("$key: no result without a failure: " . substr($j->{log}, 0, 2000))
-            if $j->{result} eq '';
+        my $env = join(' ', map {"$_=$p->{env}{$_}"} sort keys %{ $p->{env} // {} });
+        $result{$key} = once(join(q( ), "log", $env, $p->{path} // q(), $key), sub {
+            my $j = logged($p, n => $n, spares => 0);
+            diag("$key: no result without a failure: " . substr($j->{log}, 0, 2000))
+                if $j->{result} eq '';
+            return $j->{result};
+        });
     }
     return $result{$key};
 }
