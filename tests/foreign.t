@@ -2,7 +2,7 @@
 # Programs in the style of other people's MPI codes (tests/mpi/foreign.h): the same
 # result in every run without a failure, on any number of ranks where it does not depend
 # on that; and after a rollback of all ranks, so that what they judge by is worth
-# something.
+# something.  With --all ranks 0 and 3 are killed at each point; otherwise one of them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -63,8 +63,8 @@ for my $p (programs()) {
 # where all ranks roll back: everything that the result depends on is registered
 for my $p (programs()) {
     my $title = title($p);
-    my @faults = map { my $r = $_; map { "$_:$r:" . (5 + 7 * $r) . ':kill' }
-            qw(app.step app.mid app.inflight) } 0, 3;
+    my @faults = map { my $point = $_; map { "$point:$_:" . (5 + 7 * $_) . ':kill' }
+            map { 3 * $_ } victims(2, 1) } qw(app.step app.mid app.inflight);
     for my $fault (@faults) {
         my $j = run($p, n => 4, fault => $fault, more => ['-r']);
         my $bad = $j->{bad};

@@ -33,7 +33,7 @@ for my $p (call_programs()) {
     like(undisturbed($p, 4), qr/^OK step $p->{steps} hash \w+/, title($p) . ', undisturbed');
     for my $team (1, 2) {
         my $env = { FTKIT_LOG_TEAM_SIZE => $team };
-        for my $i (1 .. 3) {
+        for my $i (1 .. 2) {
             my $rank = int(rand(4));
             my $fault = call_fault($p, $rank);
             my $j = logged($p, env => $env, fault => $fault);

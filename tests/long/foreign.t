@@ -1,0 +1,3 @@
+#!/bin/sh
+# Two ranks are killed at each point of each program.
+exec tests/foreign.t --all
