@@ -36,7 +36,7 @@ static void list_rest(const char *dir, const char *context, const uint64_t *sets
     DIR *d = opendir(path);
     for (const struct dirent *e; d && (e = readdir(d));) {
         bool known = e->d_name[0] == '.' || strcmp(e->d_name, "owner") == 0
-                     || strcmp(e->d_name, "status") == 0; /* of ftkit status */
+                     || strcmp(e->d_name, "status") == 0 || strcmp(e->d_name, "finished") == 0;
         for (int i = 0; i < n; i++) {
             snprintf(name, sizeof name, "set-%010llu", (unsigned long long)sets[i]);
             known |= strcmp(name, e->d_name) == 0;
