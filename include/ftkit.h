@@ -161,7 +161,8 @@ FTKIT_API int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **ctx);
  * reports the mistake: exit code 1.  The function waits for a set on its way to the file system.
  * After FTKIT_OK, with level.hdf5.enabled, the run counts as finished: a later start with other
  * arguments of the program, or other argument files, needs recover.start = continue or fresh
- * (ftkit run --continue, --fresh).  Regions stay the caller's.  The context is closed whatever the function returns.
+ * (ftkit run --continue, --fresh).  Regions stay the caller's.  The context is closed whatever the
+ * function returns.
  * @return FTKIT_OK; FTKIT_ERR_MISMATCH as ftkit_finish() returns it;
  *         FTKIT_HALT: the job halts, and no earlier call of this rank has returned that (with
  *         checkpoint.line = apart): the step is not complete, its results are not right;

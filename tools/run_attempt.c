@@ -101,8 +101,8 @@ static bool has_ended(struct ftk_try *a)
     return status >= 0;
 }
 
-/* Whether a signal repeats the one before: batch systems send SIGTERM to several processes, and some
- * of them hand it on.  ^C comes from a user, who means it. */
+/* Whether a signal repeats the one before: batch systems send SIGTERM to several processes, and
+ * some of them hand it on.  ^C comes from a user, who means it. */
 static bool repeats(const struct ftk_try *a, int sig)
 {
     const double since_s = ftk_now_s() - SAME_S;

@@ -40,10 +40,10 @@ void ftk_start_began(struct ftkit_ctx *ctx);
 /* Free what ftk_start_began() keeps. */
 void ftk_start_forget(struct ftkit_ctx *ctx);
 
-/* Check a set of a run that a start has found (0: none) against the mark of the run.  On rank 0; other
- * ranks get FTKIT_OK.  FTKIT_ERR_FORMAT: the run has finished, and this start has other arguments
- * or argument files.  Not with a set or a word other than newest in recover.start, and not in a
- * relaunch by the same `ftkit run`. */
+/* Check a set of a run that a start has found (0: none) against the mark of the run.  On rank 0;
+ * other ranks get FTKIT_OK.  FTKIT_ERR_FORMAT: the run has finished, and this start has other
+ * arguments or argument files.  Not with a set or a word other than newest in recover.start, and
+ * not in a relaunch by the same `ftkit run`. */
 int ftk_start_finished(struct ftkit_ctx *ctx, uint64_t run, uint64_t set, bool from_files);
 
 /* A start has failed with rc and the thread's detail: write the mark `hopeless` for `ftkit run` if

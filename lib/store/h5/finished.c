@@ -71,8 +71,8 @@ static int open_file(const char *argument, struct stat *st)
     return -1;
 }
 
-/* Fill the chunk from the file: the number of bytes, less than wanted only at the end; -1: it cannot
- * be read. */
+/* Fill the chunk from the file: the number of bytes, less than wanted only at the end; -1: it
+ * cannot be read. */
 static ssize_t read_chunk(int fd, char *chunk, size_t wanted)
 {
     size_t have = 0;
