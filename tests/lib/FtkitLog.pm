@@ -209,6 +209,8 @@ sub verdict {
     push(@bad, 'communicators left') if $j->{log} =~ /^handles: /m;
     push(@bad, 'the log tells of a difference')
         if $j->{log} =~ /is not what it was|does not take the same course|in the replay of set-up/;
+    push(@bad, 'a wait that is longer than the job')
+        if grep { $_ > $j->{seconds} } $j->{log} =~ /has waited for (\d+) s in MPI_/g;
     push(@bad, scalar(@{ $j->{faults} }) . ' faults')
         if defined($o{faults}) && @{ $j->{faults} } != $o{faults};
     for my $r ($o{any} ? () : 0 .. $n - 1) {

@@ -57,7 +57,7 @@ static void look_at_wait(unsigned turns)
     struct ftk_log *l = &ftk_log;
     char text[MPI_MAX_OBJECT_NAME + 160] = "what other ranks do";
     const double now = ftk_now_s();
-    if (turns <= l->wait.turns)
+    if (turns <= l->wait.turns || l->wait.since_s <= 0) /* a new wait, or the first one */
         l->wait.since_s = now;
     l->wait.turns = turns;
     if (now - l->wait.since_s < LONG_S || !ftk_watchdog_waits(l->ctx->dog, l->wait.since_s, now))
