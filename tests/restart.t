@@ -215,7 +215,7 @@ sub after
     my ($steps, %o) = @_;
     my $work = scratch() . '/' . ($o{in} // 'finished');
     return job(n => 2, spares => 0, run => [], keep => $work, %o,
-        args => [ '-o', "$work/out", '-s', $steps, $deck ],
+        args => [ '-o', "$work/out", '-s', $steps, $deck, @{ $o{more} // [] } ],
         env => { %files, FTKIT_RECOVER_SUPPLY => 'end', %{ $o{env} // {} } });
 }
 my $refused = qr/the run of set \d+ has finished, and this start differs: /;
@@ -278,5 +278,18 @@ is($f->{rc}, 0, 'a run whose argument file changes') or diag($f->{log});
 $f = after(30, in => 'changed');
 ok($f->{rc} == 0 && $f->{log} =~ /the file of its argument '\Q$deck\E' changed while the run computed/,
     '... the next start says that the file is not compared') or diag($f->{log});
+
+# an argument file that is gone changes nothing for the others, whose first bytes are compared
+my ($output, $mesh) = map { write_file(scratch() . "/$_->[0]", 'x' x $_->[1]) } [ 'output', 15e6 ], [ 'mesh', 6e6 ];
+my @large = (in => 'large', more => [ $output, $mesh ]);
+$f = after(30, @large);
+is($f->{rc}, 0, 'a run with large argument files') or diag($f->{log});
+unlink($output);
+$f = after(30, @large);
+ok($f->{rc} == 0 && $f->{log} =~ /restored set/, '... one is gone: it continues') or diag($f->{log});
+write_file($mesh, 'y' . 'x' x (6e6 - 1));
+$f = after(30, @large);
+ok($f->{rc} == 2 && $f->{log} =~ /${refused}the file of argument '\Q$mesh\E' has other contents/,
+    '... the other one has changed: it ends with 2') or diag($f->{log});
 
 done_testing();

@@ -107,18 +107,6 @@ static void print_json(
     ftk_json_close(j, '}');
 }
 
-/* The set of a run that has finished, if it is the newest one; 0: there is none. */
-static uint64_t finished_set(
-    const struct ftk_where *w, const char *context, const struct ftk_h5_entry *e, size_t n)
-{
-    struct ftk_finished *f = ftk_tool_alloc(sizeof *f);
-    uint64_t set = 0;
-    if (n > 0 && ftk_finished_read(w->dir, context, f) == FTKIT_OK && e[0].set <= f->committed)
-        set = f->durable;
-    free(f);
-    return set;
-}
-
 /* List a context; *lines counts the sets of all contexts.  An exit code. */
 static int list_context(
     const struct ftk_where *w, const char *context, struct ftk_json *j, size_t *lines)
@@ -130,7 +118,7 @@ static int list_context(
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;
     }
-    const uint64_t last = finished_set(w, context, e, n);
+    const uint64_t last = n > 0 ? ftk_finished_set(w->dir, context, e[0].set) : 0;
     for (size_t i = 0; i < n; i++) {
         const bool finished = e[i].set == last && e[i].state == FTK_H5_COMPLETE;
         if (e[i].state == FTK_H5_DAMAGED)

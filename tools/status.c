@@ -129,18 +129,6 @@ static const char *read_file(const char *path, struct status *s)
     return s->end == 1 ? NULL : "the file is cut off";
 }
 
-/* A mark that is older than the newest set is stale. */
-static uint64_t finished_set(const char *dir, const char *context, const struct status *s)
-{
-    struct ftk_finished *f = ftk_tool_alloc(sizeof *f);
-    uint64_t set = 0;
-    if (ftk_finished_read(dir, context, f) == FTKIT_OK
-        && (!s->there || s->durable <= (double)f->committed))
-        set = f->durable;
-    free(f);
-    return set;
-}
-
 static void look(const char *dir, const char *context, struct status *s)
 {
     char path[FTK_PATH_MAX + 128];
@@ -156,7 +144,8 @@ static void look(const char *dir, const char *context, struct status *s)
     if (why && *why)
         ftk_tool_say("%s: %s", path, why);
     if (!s->alive)
-        s->finished = finished_set(dir, context, s);
+        s->finished =
+            ftk_finished_set(dir, context, s->there && s->durable > 0 ? (uint64_t)s->durable : 0);
 }
 
 /* ---- text ---------------------------------------------------------------------------- */

@@ -52,7 +52,7 @@ static void note_start(struct ftk_errand *e)
 {
     struct marking *m = (struct marking *)e;
     ftk_finished_here(&m->mark);
-    /* a mark that stays has the arguments of this run, or the user has chosen to go on */
+    /* when this fails, a later start compares with the earlier run: a refusal, no wrong result */
     (void)ftk_finished_remove(m->dir, m->context);
     atomic_store(&m->read, true);
 }

@@ -71,6 +71,13 @@ static int open_file(const char *argument, struct stat *st)
     return -1;
 }
 
+/* The bytes of each of n argument files that are compared.  The share of a file does not depend on
+ * what the other arguments name: outputs come and go. */
+static size_t share_of(int n)
+{
+    return FTK_FINISHED_CONTENT / (size_t)(n < FTK_FINISHED_ARGUMENTS ? n : FTK_FINISHED_ARGUMENTS);
+}
+
 /* Fill the chunk from the file: the number of bytes, less than wanted only at the end; -1: it
  * cannot be read. */
 static ssize_t read_chunk(int fd, char *chunk, size_t wanted)
@@ -86,24 +93,22 @@ static ssize_t read_chunk(int fd, char *chunk, size_t wanted)
     return (ssize_t)have;
 }
 
-/* Hash of the first bytes, at most *left, which becomes less; false: the file cannot be read. */
-static bool hash_content(int fd, size_t *left, uint64_t *content)
+/* Hash of the first bytes, at most `share`; false: the file cannot be read. */
+static bool hash_content(int fd, size_t share, uint64_t *content)
 {
     char *chunk = malloc(CHUNK);
     ssize_t n = chunk ? 1 : -1;
     *content = 0;
-    while (n > 0 && *left > 0) {
-        n = read_chunk(fd, chunk, *left < CHUNK ? *left : CHUNK);
-        if (n > 0) {
+    for (size_t left = share; n > 0 && left > 0; left -= n > 0 ? (size_t)n : 0) {
+        n = read_chunk(fd, chunk, left < CHUNK ? left : CHUNK);
+        if (n > 0)
             *content = ftk_xxh3_seed(chunk, (size_t)n, *content);
-            *left -= (size_t)n;
-        }
     }
     free(chunk);
     return n >= 0;
 }
 
-static void fill(struct ftk_finished_argument *a, const char *argument, size_t *left)
+static void fill(struct ftk_finished_argument *a, const char *argument, size_t share)
 {
     struct stat st;
     *a = (struct ftk_finished_argument){ .sum = ftk_xxh3(argument, strlen(argument)),
@@ -115,7 +120,7 @@ static void fill(struct ftk_finished_argument *a, const char *argument, size_t *
     int fd = open_file(argument, &st);
     if (fd < 0)
         return;
-    if (hash_content(fd, left, &a->content))
+    if (hash_content(fd, share, &a->content))
         a->bytes = st.st_size;
     close(fd);
 }
@@ -123,17 +128,16 @@ static void fill(struct ftk_finished_argument *a, const char *argument, size_t *
 void ftk_finished_here(struct ftk_finished *f)
 {
     const char *argument = NULL;
-    size_t left = FTK_FINISHED_CONTENT;
     f->n = count(&f->sum);
     for (int i = 0; i < f->n && i < FTK_FINISHED_ARGUMENTS; i++) {
         argument = next(argument);
-        fill(&f->argument[i], argument, &left);
+        fill(&f->argument[i], argument, share_of(f->n));
     }
 }
 
 /* ---- comparing ----------------------------------------------------------------------- */
 
-static bool other_file(const struct ftk_finished_argument *was, const char *argument, size_t *left,
+static bool other_file(const struct ftk_finished_argument *was, const char *argument, size_t share,
     char *why, size_t bytes)
 {
     struct stat st;
@@ -147,7 +151,7 @@ static bool other_file(const struct ftk_finished_argument *was, const char *argu
     if (other)
         snprintf(why, bytes, "the file of argument '%s' had %" PRId64 " bytes, and has %" PRId64,
             was->text, was->bytes, (int64_t)st.st_size);
-    else if (hash_content(fd, left, &content) && content != was->content) {
+    else if (hash_content(fd, share, &content) && content != was->content) {
         other = true;
         snprintf(why, bytes, "the file of argument '%s' has other contents", was->text);
     }
@@ -179,7 +183,6 @@ bool ftk_finished_differs(const struct ftk_finished *f, char *why, size_t bytes)
     uint64_t sum;
     const int n = count(&sum);
     const char *argument = NULL;
-    size_t left = FTK_FINISHED_CONTENT;
     if (f->n < 0 || n < 0)
         return false; /* not known */
     if (f->n != n || f->sum != sum) {
@@ -188,7 +191,7 @@ bool ftk_finished_differs(const struct ftk_finished *f, char *why, size_t bytes)
     }
     for (int i = 0; i < n && i < FTK_FINISHED_ARGUMENTS; i++) {
         argument = next(argument);
-        if (other_file(&f->argument[i], argument, &left, why, bytes))
+        if (other_file(&f->argument[i], argument, share_of(n), why, bytes))
             return true;
     }
     return false;
@@ -197,12 +200,11 @@ bool ftk_finished_differs(const struct ftk_finished *f, char *why, size_t bytes)
 void ftk_finished_changed(struct ftk_finished *f, bool known)
 {
     const char *argument = NULL;
-    size_t left = FTK_FINISHED_CONTENT;
     char why[256];
     for (int i = 0; i < f->n && i < FTK_FINISHED_ARGUMENTS; i++) {
         struct ftk_finished_argument *a = &f->argument[i];
         argument = next(argument);
-        if (a->bytes >= 0 && (other_file(a, argument, &left, why, sizeof why) || !known)) {
+        if (a->bytes >= 0 && (!known || other_file(a, argument, share_of(f->n), why, sizeof why))) {
             a->bytes = FTK_FINISHED_CHANGED;
             a->content = 0;
         }
@@ -315,4 +317,14 @@ int ftk_finished_read(const char *dir, const char *context, struct ftk_finished 
     }
     free(text);
     return rc;
+}
+
+uint64_t ftk_finished_set(const char *dir, const char *context, uint64_t newest)
+{
+    struct ftk_finished *f = malloc(sizeof *f);
+    uint64_t set = 0;
+    if (f && ftk_finished_read(dir, context, f) == FTKIT_OK && newest <= f->committed)
+        set = f->durable;
+    free(f);
+    return set;
 }

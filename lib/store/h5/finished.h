@@ -15,10 +15,10 @@
  *     argument = HASH BYTES CONTENT TEXT     one line each, for the first of them
  *     checksum = 0011223344556677
  *
- * An argument FILE or NAME=FILE names an argument file, when FILE is a regular file at the start:
+ * An argument FILE or NAME=FILE names an argument file if FILE is a regular file at the start:
  * BYTES is its size, CONTENT the hash of its first bytes.  Other arguments have -1 and 0 there.  A
- * file that has changed until the end has -2 and 0: the run may have written it, or the user, for
- * the next run.  Such a file is not compared.
+ * file that has changed between the start and the end has -2 and 0, and is not compared: it may be
+ * an output of the run, or the user may have written the input of the next run.
  *
  * A start that continues from a set, and a fresh one, remove the mark. */
 #ifndef FTK_FINISHED_H
@@ -27,9 +27,11 @@
 #include "core/ftk.h"
 
 #define FTK_FINISHED_FILE "finished"
-#define FTK_FINISHED_ARGUMENTS 64        /* with a line of their own */
-#define FTK_FINISHED_TEXT (16 << 10)     /* bytes of a mark, at most */
-#define FTK_FINISHED_CONTENT (16u << 20) /* bytes of all argument files that are compared */
+#define FTK_FINISHED_ARGUMENTS 64    /* with a line of their own */
+#define FTK_FINISHED_TEXT (16 << 10) /* bytes of a mark, at most */
+#define FTK_FINISHED_CONTENT                                                                       \
+    (16u                                                                                           \
+        << 20) /* bytes of all argument files that are compared; each argument has an equal share */
 #define FTK_FINISHED_NO_FILE (-1)
 #define FTK_FINISHED_CHANGED (-2)
 
@@ -62,6 +64,9 @@ int ftk_finished_write(const char *dir, const char *context, const struct ftk_fi
 int ftk_finished_remove(const char *dir, const char *context);
 /* FTKIT_ERR_NOT_FOUND: there is no mark, without a detail; FTKIT_ERR_CORRUPT, FTKIT_ERR_IO. */
 int ftk_finished_read(const char *dir, const char *context, struct ftk_finished *f);
+/* The last durable set of the run that has finished; 0: there is no mark, or newest, the newest set
+ * that is known, is of a later run. */
+uint64_t ftk_finished_set(const char *dir, const char *context, uint64_t newest);
 /* Whether the arguments of this process, or the argument files, differ from those of *f; then `why`
  * says how.  Reads the argument files. */
 bool ftk_finished_differs(const struct ftk_finished *f, char *why, size_t bytes);
