@@ -145,8 +145,7 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
     if (ctx->mode != FTKIT_MODE_RESTART && ctx->cfg.exit_is_failure && ftk_guard_unwinds())
         ftk_watchdog_unwind(ctx->dog);
-    if (!ftk_log_alone(ctx, "ftkit_close"))
-        ftk_misuse_end(ctx, "two threads have called MPI and ftkit at once, see the line above");
+    ftk_misuse_enter(ctx, "ftkit_close");
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
     if (rc == FTKIT_OK && ftk_log_rolling_back(ctx))
         ftk_repair_flaw(ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored"));

@@ -40,8 +40,7 @@ static void at(ftkit_ctx *ctx, enum ftk_dog_place place)
 static void enter(ftkit_ctx *ctx, enum ftk_dog_place place, const char *call)
 {
     at(ctx, place);
-    if (!ftk_log_alone(ctx, call)) /* the others may wait for this call already */
-        ftk_misuse_end(ctx, "two threads have called MPI and ftkit at once, see the line above");
+    ftk_misuse_enter(ctx, call);
     ctx->serving = true;
 }
 

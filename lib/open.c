@@ -27,7 +27,6 @@
 #include "close.h"
 #include "describe.h"
 #include "exit_guard.h"
-#include "store/h5/finished.h"
 #include "store/h5/h5.h"
 
 #define GATHER_TRIES 8 /* in a row without a death */

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <math.h>
 #include <signal.h>
-#include <time.h>
 
 #include "thread.h"
 
@@ -24,4 +24,14 @@ void ftk_thread_cond(pthread_cond_t *cond)
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     (void)pthread_cond_init(cond, &attr);
     (void)pthread_condattr_destroy(&attr);
+}
+
+struct timespec ftk_thread_from_now(double seconds)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    const double end = (double)t.tv_nsec + 1e9 * fmod(seconds, 1);
+    t.tv_sec += (time_t)seconds + (end >= 1e9);
+    t.tv_nsec = (long)(end >= 1e9 ? end - 1e9 : end);
+    return t;
 }

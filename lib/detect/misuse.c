@@ -1,4 +1,4 @@
-/* Communicators that the program uses against the rules (see misuse.h).
+/* Communicators and threads that the program uses against the rules (see misuse.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
@@ -18,6 +18,12 @@ void ftk_misuse_end(struct ftkit_ctx *ctx, const char *why)
     ftk_watchdog_end(ctx->dog, why);
     ftk_report_last("%s", why);
     (void)MPI_Abort(MPI_COMM_WORLD, 1); /* reached only without a watchdog */
+}
+
+void ftk_misuse_enter(struct ftkit_ctx *ctx, const char *call)
+{
+    if (!ftk_log_alone(ctx, call)) /* the others may wait for this call already */
+        ftk_misuse_end(ctx, "two threads have called MPI and ftkit at once, see the line above");
 }
 
 /* ---- communicators from before a repair -------------------------------------------------- */
@@ -58,7 +64,7 @@ void ftk_misuse_stale(struct ftkit_ctx *ctx, MPI_Comm comm, const char *call)
 
 /* ---- error handlers ---------------------------------------------------------------------- */
 
-static bool is_fatal(MPI_Comm comm)
+bool ftk_misuse_is_fatal(MPI_Comm comm)
 {
     MPI_Errhandler h;
     if (comm == MPI_COMM_NULL || MPI_Comm_get_errhandler(comm, &h) != MPI_SUCCESS)
@@ -74,10 +80,10 @@ void ftk_misuse_look_at_handlers(struct ftkit_ctx *ctx)
     const struct ftk_detection *d = &ctx->detect;
     if (ctx->mode != FTKIT_MODE_GLOBAL) /* with the log the handler does not run for a failure */
         return;
-    const bool app = is_fatal(ctx->comms.app);
+    const bool app = ftk_misuse_is_fatal(ctx->comms.app);
     bool fatal = app;
     for (int i = 0; i < d->ntracked && !fatal; i++)
-        fatal = is_fatal(d->tracked[i]);
+        fatal = ftk_misuse_is_fatal(d->tracked[i]);
     if (fatal && ftk_watchdog_first(ctx->dog, FTK_ONCE_FATAL_HANDLER))
         ftk_report(FTKIT_WARNING,
             "context %s: on rank %d %s has the error handler MPI_ERRORS_ARE_FATAL: a failure of a "

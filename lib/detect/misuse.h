@@ -1,4 +1,4 @@
-/* Communicators that the program uses against the rules: seen at an error, or at a set.
+/* Communicators and threads that the program uses against the rules.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_MISUSE_H
@@ -9,6 +9,10 @@
 /* The program breaks a rule, which would hang the job: end the job without a relaunch. */
 void ftk_misuse_end(struct ftkit_ctx *ctx, const char *why);
 
+/* This thread enters a call of ftkit that all ranks make together (ftk_log_alone()).  Ends the job
+ * if another thread is in a call of MPI or ftkit. */
+void ftk_misuse_enter(struct ftkit_ctx *ctx, const char *call);
+
 /* Whether comm, on which a call has failed because of a failure, is older than the last repair:
  * then no failure of this epoch explains the error.  False: not known.  Local. */
 bool ftk_misuse_is_stale(const struct ftkit_ctx *ctx, MPI_Comm comm);
@@ -16,6 +20,8 @@ bool ftk_misuse_is_stale(const struct ftkit_ctx *ctx, MPI_Comm comm);
  * in a row ends the job. */
 void ftk_misuse_stale(struct ftkit_ctx *ctx, MPI_Comm comm, const char *call);
 
+/* Whether comm has the error handler MPI_ERRORS_ARE_FATAL.  Local. */
+bool ftk_misuse_is_fatal(MPI_Comm comm);
 /* Warn if a communicator on which ftkit has to hear of failures has MPI_ERRORS_ARE_FATAL.  Local;
  * about 100 ns for each communicator. */
 void ftk_misuse_look_at_handlers(struct ftkit_ctx *ctx);

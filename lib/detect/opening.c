@@ -31,12 +31,7 @@ struct ftk_opening {
 /* Wait until done, or for that time; the lock is held.  Whether done. */
 static bool wait_for(struct ftk_opening *o, double seconds)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)seconds;
-    until.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
+    const struct timespec until = ftk_thread_from_now(seconds);
     int rc = 0;
     while (!o->done && rc == 0)
         rc = pthread_cond_timedwait(&o->wake, &o->lock, &until);

@@ -224,11 +224,7 @@ static void *watch_node(void *arg)
             ftk_dog_look_for_stall(dog, now);
         if (dog->say_s > 0)
             ftk_dog_look_for_silence(dog, now);
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += (long)(TICK_S * 1e9);
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
+        const struct timespec until = ftk_thread_from_now(TICK_S);
         pthread_cond_timedwait(&dog->wake, &dog->lock, &until);
     }
     pthread_mutex_unlock(&dog->lock);

@@ -179,8 +179,7 @@ int ftk_plan_groups(const struct ftk_census *c, struct ftk_plan *p);
  * still, all of their ranks roll back, and no other rank does.  At the next set they get the state
  * of a whole plane (p->stale, FTK_PENDING_CLONE).  If no set can come, or nobody would compare that
  * state (rules->lost), the teams of their ranks that need the line roll back, within these planes.
- * False: no plane is whole, or all are; nothing
- * is changed.  A step of ftk_plan_make(). */
+ * False: no plane is whole, or all are; nothing is changed.  A step of ftk_plan_make(). */
 bool ftk_plan_planes(
     const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p);
 uint64_t ftk_plan_hash(const struct ftk_plan *p);

@@ -132,9 +132,10 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
     return ftk_fail_mpi(rc, "spawning replacements");
 }
 
-/* A repair may be given up while its spawned process is in MPI_Init, which may then wait for ever,
- * and mpirun for the process.  So a thread looks from the start of the process until it has joined:
- * it ends the process when the job has lived on this node, and does so no more. */
+/* A repair may be given up while its spawned process is in MPI_Init.  Then MPI_Init may wait for
+ * ever, and mpirun waits for the process.  So a thread of the process looks for the job until the
+ * process has joined.  The thread ends the process when it has seen the job on this node, and the
+ * job has no process there any more. */
 
 #define LOOK_NS 500000000L
 #define LOOKS 4 /* in a row without a living process of the job */

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -72,19 +71,9 @@ static struct ftk_behind *start(void)
     return NULL;
 }
 
-static struct timespec from_now(double seconds)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    const double end = (double)t.tv_nsec + 1e9 * fmod(seconds, 1);
-    t.tv_sec += (time_t)seconds + (end >= 1e9);
-    t.tv_nsec = (long)(end >= 1e9 ? end - 1e9 : end);
-    return t;
-}
-
 bool ftk_behind_do(struct ftk_behind **at, struct ftk_errand *e, double wait_s)
 {
-    const struct timespec until = from_now(wait_s);
+    const struct timespec until = ftk_thread_from_now(wait_s);
     atomic_store(&e->users, 1);
     if (!*at)
         *at = start();
@@ -107,16 +96,22 @@ bool ftk_behind_do(struct ftk_behind **at, struct ftk_errand *e, double wait_s)
     return done;
 }
 
+/* The lock is held.  Whether there is no errand under way any more. */
+static bool wait_idle(struct ftk_behind *b, double wait_s)
+{
+    const struct timespec until = ftk_thread_from_now(wait_s);
+    int err = 0;
+    while (b->errand && err != ETIMEDOUT)
+        err = pthread_cond_timedwait(&b->ended, &b->lock, &until);
+    return !b->errand;
+}
+
 bool ftk_behind_idle(struct ftk_behind *b, double wait_s)
 {
-    const struct timespec until = from_now(wait_s);
-    int err = 0;
     if (!b)
         return true;
     pthread_mutex_lock(&b->lock);
-    while (b->errand && err != ETIMEDOUT)
-        err = pthread_cond_timedwait(&b->ended, &b->lock, &until);
-    const bool idle = !b->errand;
+    const bool idle = wait_idle(b, wait_s);
     pthread_mutex_unlock(&b->lock);
     return idle;
 }
@@ -133,16 +128,12 @@ double ftk_behind_busy_s(struct ftk_behind *b)
 
 bool ftk_behind_close(struct ftk_behind **at, double wait_s)
 {
-    const struct timespec until = from_now(wait_s);
     struct ftk_behind *b = *at;
-    int err = 0;
     *at = NULL;
     if (!b)
         return true;
     pthread_mutex_lock(&b->lock);
-    while (b->errand && err != ETIMEDOUT)
-        err = pthread_cond_timedwait(&b->ended, &b->lock, &until);
-    const bool ended = !b->errand;
+    const bool ended = wait_idle(b, wait_s);
     b->stop = true;
     pthread_cond_signal(&b->wake);
     pthread_mutex_unlock(&b->lock); /* from here on the struct is the thread's */

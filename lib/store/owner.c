@@ -329,19 +329,6 @@ static void remove_own(struct ftk_owner *o)
     close(ctxfd);
 }
 
-static struct timespec from_now(double seconds)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += (time_t)seconds;
-    t.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    return t;
-}
-
 static void free_owner(struct ftk_owner *o)
 {
     (void)pthread_cond_destroy(&o->wake);
@@ -356,7 +343,7 @@ static void *keep(void *arg)
     struct ftk_owner *o = arg;
     pthread_mutex_lock(&o->lock);
     while (o->state == KEEPS) {
-        const struct timespec next = from_now(beat_s);
+        const struct timespec next = ftk_thread_from_now(beat_s);
         (void)pthread_cond_timedwait(&o->wake, &o->lock, &next);
         if (o->state == KEEPS) {
             pthread_mutex_unlock(&o->lock);
@@ -464,7 +451,7 @@ int ftk_owner_check(struct ftk_owner *o, bool make)
 void ftk_owner_release(struct ftk_owner **po)
 {
     struct ftk_owner *o = *po;
-    const struct timespec until = from_now(end_s);
+    const struct timespec until = ftk_thread_from_now(end_s);
     int err = 0;
     *po = NULL;
     if (!o)

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "detect/detect.h"
+#include "detect/misuse.h"
 #include "log/attr.h"
 #include "log/comm.h"
 #include "log/inter.h"
@@ -82,25 +83,13 @@ struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm)
     return comm == MPI_COMM_NULL && ftk_log_is_rolling_back() ? ftk_log.vcomms.world : NULL;
 }
 
-/* Whether an error on it ends the job: MPI_ERRORS_ARE_FATAL. */
-static bool is_fatal(MPI_Comm handle)
-{
-    MPI_Errhandler h;
-    if (ftk_log_is_rolling_back() || PMPI_Comm_get_errhandler(handle, &h) != MPI_SUCCESS)
-        return false;
-    bool fatal = h == MPI_ERRORS_ARE_FATAL;
-    if (!fatal && h != MPI_ERRORS_RETURN)
-        (void)PMPI_Errhandler_free(&h); /* only the reference */
-    return fatal;
-}
-
 /* While this rank rolls back all its calls fail.  No error handler is called then, because
  * ftkit_checkpoint() reports the rollback to the program. */
 int ftk_vcomm_raise(MPI_Comm handle, int code)
 {
     if (ftk_log_is_rolling_back())
         return code;
-    if (is_fatal(handle))
+    if (ftk_misuse_is_fatal(handle))
         ftk_detect_fatal(ftk_log.ctx, code);
     int rc = PMPI_Comm_call_errhandler(handle, code);
     if (rc != MPI_SUCCESS) /* no handler was called; the program gets the code in any case */
