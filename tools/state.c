@@ -161,20 +161,13 @@ static struct ftk_end *find_end(struct ftk_end *v, size_t n, const struct ftk_en
 /* The process that opened the context may have died before it could write "open". */
 static void take_repaired(struct ftk_state *s, const char *name)
 {
-    if (*name && !s->told.unclosed) {
+    if (*name) {
         struct context *c = context_of(s, name + 1);
         c->open = c->open > 0 ? c->open : 1;
         s->told.opened = true;
     }
     s->told.repaired = true;
     forget_ends(s);
-}
-
-/* So the job does not count as lost. */
-static void close_all(struct ftk_state *s)
-{
-    for (size_t i = 0; i < s->ncontexts; i++)
-        s->contexts[i].open = 0;
 }
 
 static void library_line(struct ftk_state *s, char *line)
@@ -210,12 +203,10 @@ static void library_line(struct ftk_state *s, char *line)
     } else if (strcmp(line, "mistake") == 0) {
         take_fatal(t, rest);
         t->mistake = true;
-        close_all(s);
     } else if (strcmp(line, "busy") == 0 && !t->busy[0]) {
         snprintf(t->busy, sizeof t->busy, "%s", rest);
     } else if (strcmp(line, "unclosed") == 0) {
         t->unclosed = true;
-        close_all(s);
     } else if (strcmp(line, "again") == 0) {
         t->again = true;
     } else if (strcmp(line, "hopeless") == 0 && !t->hopeless[0]) {
@@ -407,6 +398,8 @@ void ftk_state_end(struct ftk_state *s)
 
 bool ftk_state_is_open(const struct ftk_state *s)
 {
+    if (s->told.mistake || s->told.unclosed) /* whatever the other ranks still do meanwhile */
+        return false;
     for (size_t i = 0; i < s->ncontexts; i++)
         if (s->contexts[i].open > 0)
             return true;

@@ -11,6 +11,7 @@
 #define FTK_WATCH_PAGE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "core/ftk.h"
@@ -45,6 +46,7 @@ struct ftk_dog_page {
     _Atomic int plane;      /* ranks of a plane; 0: no replicas.  Spares look at the page, too */
     _Atomic unsigned back;  /* how often replicas were found to wait at different places */
     _Atomic unsigned first; /* bits 1 << enum ftk_dog_once: a process of the node has said so */
+    _Atomic bool ends;      /* a process of the node ends the job */
     struct ftk_dog_slot slots[FTK_DOG_SLOTS];
 };
 

@@ -47,16 +47,24 @@
 
 /* ---- the thread ---------------------------------------------------------------------- */
 
-void ftk_dog_end_job(struct ftk_watchdog *dog, const char *why)
+/* Two processes that do this at once may kill each other before either comes to a third one.  The
+ * thread of the third one then sees page->ends, and goes on here. */
+static void kill_all(struct ftk_watchdog *dog)
 {
-    ftk_run_state("fatal %s", why);
-    ftk_report_last("%s", why);
     for (int i = 0; i < FTK_DOG_SLOTS; i++) {
         int pid = atomic_load(&dog->page->slots[i].pid);
         if (pid > 0 && &dog->page->slots[i] != dog->own)
             kill(pid, SIGKILL);
     }
     kill(getpid(), SIGKILL);
+}
+
+void ftk_dog_end_job(struct ftk_watchdog *dog, const char *why)
+{
+    ftk_run_state("fatal %s", why);
+    ftk_report_last("%s", why);
+    atomic_store(&dog->page->ends, true);
+    kill_all(dog);
 }
 
 /* Kill a process that is stuck. */
@@ -212,6 +220,8 @@ static void *watch_node(void *arg)
     pthread_mutex_lock(&dog->lock);
     while (!dog->stop) {
         double now = ftk_now_s();
+        if (atomic_load(&dog->page->ends))
+            kill_all(dog);
         atomic_store(&dog->own->beat_s, now);
         notice_standstill(dog, now);
         for (int i = 0; i < FTK_DOG_SLOTS; i++)

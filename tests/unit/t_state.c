@@ -118,13 +118,15 @@ static void mistakes(void **state)
 {
     (void)state;
     struct ftk_state *s = ftk_tool_alloc(sizeof *s);
-    char open[] = "open a", mistake[] = "mistake rank 1: x";
+    char open[] = "open a", mistake[] = "mistake rank 1: x", late[] = "repaired 1 a";
     library_line(s, open);
     assert_true(ftk_state_is_open(s));
     library_line(s, mistake);
     assert_false(ftk_state_is_open(s));
     assert_true(ftk_state_told(s)->mistake);
     assert_string_equal(ftk_state_told(s)->fatal, "rank 1: x");
+    library_line(s, late); /* of a rank that is killed a moment later */
+    assert_false(ftk_state_is_open(s));
     free(s->contexts[0].name);
     free(s->contexts);
     free(s);
