@@ -39,7 +39,7 @@ add_line('lib/core/places.h', 'SHARED',
 system("cp '$top/tests/rooms/triple.c' '$here/lib/set/scheme_triple.c'") == 0 or die "cp\n";
 system("cp '$top/tests/rooms/object.c' '$here/lib/store/place_object.c'") == 0 or die "cp\n";
 add_line('lib/core/det_modes.h', 'NODE', 'X(COUNT, count)');
-system("cp '$top/tests/rooms/count.c' '$here/lib/log/determinant/mode_count.c'") == 0 or die "cp\n";
+system("cp '$top/tests/rooms/count.c' '$here/lib/log/mode/mode_count.c'") == 0 or die "cp\n";
 my $made = `cd '$here' && env -u MAKEFLAGS '$top/scripts/guard' 300 -- make -j2 BUILD=build CC_OPT=-O1 build/mpi/solver build/mpi/farm 2>&1`;
 is($?, 0, 'the library is built with one file and one line more for each') or do {
     diag(substr($made, -4000));

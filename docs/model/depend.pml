@@ -1,4 +1,4 @@
-/* Replay with dependency vectors and without determinants (lib/log/determinant/depend.c), as a model for spin.
+/* Replay with dependency vectors and without determinants (lib/log/mode/depend.c), as a model for spin.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *

@@ -18,7 +18,7 @@
  * takes part in nothing from then on: the next set, which ends the interval, is not modelled
  * (docs/model/replica.pml).  If this plane led, the lowest plane that is whole leads from then on.
  *
- * The rules are those of lib/log/determinant/lead.c:
+ * The rules are those of lib/log/mode/lead.c:
  *
  *   - In a repair each follower adopts what the process that led it has decided: a lost process
  *     from shared memory, a live one by its last letter.

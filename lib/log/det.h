@@ -10,7 +10,7 @@
  * other process can depend on it.  The MPI can repair the loss of processes.  When a node is lost,
  * the job is relaunched and all ranks return to the line, so no determinant is needed.  When no
  * process of a lost rank's node is left to read its determinants, all ranks return to the line as
- * well, unless other nodes have the determinants (determinant/relay.c). */
+ * well, unless other nodes have the determinants (mode/relay.c). */
 #ifndef FTK_LOG_DET_H
 #define FTK_LOG_DET_H
 

@@ -28,16 +28,8 @@ struct ftk_unexp;
 /* Functions that modules below call upward: in request/ and in coll/.  The log sets these tables
  * when it opens. */
 struct ftk_req_hooks {
-    int (*fail)(struct ftk_req *r, int error);              /* ftk_p2p_fail() */
-    void (*release)(struct ftk_req *r);                     /* ftk_p2p_release() */
-    int (*deliver)(struct ftk_req *r, struct ftk_unexp *h); /* ftk_p2p_deliver() */
-    int (*drain)(int context, MPI_Message *m, const MPI_Status *s,
-        struct ftk_unexp **out);                   /* ftk_p2p_drain() */
     bool (*uses_comm)(const struct ftk_vcomm *vc); /* ftk_p2p_has() */
     void (*part)(const struct ftk_vcomm *vc);      /* ftk_p2p_part() */
-    int (*post)(struct ftk_req *r);                /* ftk_p2p_post() */
-    void (*decide)(void);                          /* ftk_p2p_progress_wildcards() */
-    int (*progress)(unsigned *turns);              /* ftk_log_progress() */
 };
 struct ftk_coll_hooks {
     void (*poll)(void);                 /* ftk_coll_poll() */
@@ -81,7 +73,7 @@ struct ftk_log_epoch {
     unsigned all_rolled_back;     /* bit p: at the start of this epoch all ranks of plane p rolled
                                      back to the line */
     unsigned all_rolled_back_now; /* the same of the epoch that a repair under way is to replace */
-    int leader; /* replicas: the plane that decides open outcomes (determinant/lead.c) */
+    int leader;                   /* replicas: the plane that decides open outcomes (mode/lead.c) */
 };
 
 /* Where this rank is while a set is written.  Requests make progress in FTK_LINE_AWAY only. */

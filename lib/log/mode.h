@@ -5,7 +5,7 @@
  * A mode is a table of functions.  The log calls them at the points below, and nothing else in the
  * log depends on the mode.  A function that is NULL does nothing.
  *
- * To add a mode: write one file in determinant/ that defines `const struct ftk_det_mode
+ * To add a mode: write one file in mode/ that defines `const struct ftk_det_mode
  * ftk_mode_<word>`, and add one line to core/det_modes.h. */
 #ifndef FTK_LOG_MODE_H
 #define FTK_LOG_MODE_H
@@ -62,7 +62,7 @@ struct ftk_det_mode {
     /* Progress in every wait. */
     void (*progress)(void);
 
-    /* ---- replicas: one replica of a rank leads, the others follow (determinant/lead.c) ---- */
+    /* ---- replicas: one replica of a rank leads, the others follow (mode/lead.c) ---- */
 
     /* This rank has recorded determinants. */
     void (*recorded)(void);
@@ -70,6 +70,9 @@ struct ftk_det_mode {
     void (*waits)(void);
     /* Whether this rank follows: it takes over the outcomes of another replica. */
     bool (*follows)(void);
+    /* This rank needs an outcome that it has not got yet.  If it follows: one look, and whether to
+     * look again; turns as for ftk_log_progress().  False: this rank decides, or rolls back. */
+    bool (*await)(unsigned *turns);
     /* A receive is not posted until the leader tells its match. */
     void (*withheld)(void);
     /* This rank has received all messages for the set of this call of ftkit_checkpoint().  One look
@@ -99,14 +102,18 @@ struct ftk_det_mode {
 
 /* The mode of a word of the configuration (enum ftk_determinants). */
 const struct ftk_det_mode *ftk_mode_of(int dets);
-/* The mode node, where lines are apart (determinant/stop.c). */
+/* The mode node, where lines are apart (mode/stop.c). */
 extern const struct ftk_det_mode ftk_mode_node_apart;
-/* The mode node, with replicas (determinant/lead.c). */
+/* The mode node, with replicas (mode/lead.c). */
 extern const struct ftk_det_mode ftk_mode_node_led;
 
 static inline bool ftk_mode_follows(void)
 {
     return ftk_log.mode->follows && ftk_log.mode->follows();
+}
+static inline bool ftk_mode_await(unsigned *turns)
+{
+    return ftk_log.mode->await && ftk_log.mode->await(turns);
 }
 static inline int ftk_mode_before(int dest, int context, int tag, const struct ftk_entry *e)
 {

@@ -88,7 +88,7 @@ bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ft
 int ftk_p2p_transmit(struct ftk_entry *e, int dest);
 /* Whether the MPI has sent the entry, or never will because the receiver is gone. */
 bool ftk_send_is_over(struct ftk_entry *e);
-/* Send a message that was held back (determinant/relay.c). */
+/* Send a message that was held back (mode/relay.c). */
 void ftk_p2p_release(struct ftk_req *r);
 /* Look at the sends of log entries, the oldest first, until so many are found under way. */
 void ftk_p2p_reap(size_t most);

@@ -23,8 +23,7 @@ struct ftk_entry {
     bool sync;
     bool unsent;         /* its request is held back */
     uint32_t generation; /* cuts of this rank before it */
-    uint64_t
-        *deps; /* [deps_words] dependency vector, sent before it (determinant/depend.c), or NULL */
+    uint64_t *deps; /* [deps_words] dependency vector, sent before it (mode/depend.c), or NULL */
     size_t deps_words;
 };
 static inline char *ftk_entry_data(struct ftk_entry *e)
@@ -42,7 +41,7 @@ struct ftk_unexp {
     char *data;   /* [bytes], owned */
     uint64_t seq; /* in the set-up log: sequence number of its receive */
     struct ftk_deps
-        *deps;    /* dependency vector that came before it (determinant/depend.c), owned; or NULL */
+        *deps;    /* dependency vector that came before it (mode/depend.c), owned; or NULL */
     bool delayed; /* once it was not deliverable */
     int number;   /* of a matched message: its handle in Fortran */
     int rank;     /* of a matched message: its source in its communicator */

@@ -24,7 +24,7 @@ struct ftk_peer {
     struct ftk_entry *first, *last; /* of the sender log, since the line */
     struct ftk_entry *last_before;  /* line apart: the last entry before the cut; or NULL */
     uint64_t announced;             /* what the rank says it has sent */
-    /* the same for messages to keepers and for their answers (determinant/relay.c), which go on
+    /* the same for messages to keepers and for their answers (mode/relay.c), which go on
      * at a line */
     uint64_t relay_sent, relay_received, relay_announced;
     bool joined; /* is in the list */

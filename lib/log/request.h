@@ -39,7 +39,7 @@ enum ftk_req_state {
     FTK_REQ_COMPLETE, /* status and error hold */
     FTK_REQ_WAITING,  /* begun, but not given to the MPI: a receive in a replay that gets no message
                           yet, or an operation with a failed rank, until the repair */
-    FTK_REQ_HELD,     /* a send that is held for stability (determinant/relay.c) */
+    FTK_REQ_HELD,     /* a send that is held for stability (mode/relay.c) */
     FTK_REQ_POSTED,   /* the MPI has it: real */
     FTK_REQ_LOGGED,   /* a send that is complete when its log entry is sent */
     FTK_REQ_PROBING,  /* a receive that is matched by MPI_Improbe instead of being posted */

@@ -525,7 +525,7 @@ static bool counts(void)
     return !ftk_log_is_rolling_back() && !ftk_log_replays_setup() && ftk_log.mode->records;
 }
 
-/* ---- following the leader (determinant/lead.c) ------------------------------------------ */
+/* ---- following the leader (mode/lead.c) ------------------------------------------ */
 
 /* Whether the outcome of the next probe, test or wait is known.  A follower waits for it. */
 static bool await_next(void)
@@ -535,7 +535,7 @@ static bool await_next(void)
         pass_nothings();
         if (upcoming())
             return true;
-        if (!ftk_mode_follows() || ftk_log.requests->progress(&turns) != MPI_SUCCESS)
+        if (!ftk_mode_await(&turns))
             return false;
     }
 }
@@ -547,7 +547,7 @@ enum ftk_cancel_known ftk_det_await_cancel(uint32_t number)
         for (size_t i = 0; i < d.ncancel; i++)
             if (d.cancel[i].n == number)
                 return d.cancel[i].a != 0 ? FTK_CANCEL_DONE : FTK_CANCEL_TOO_LATE;
-        if (!ftk_mode_follows() || ftk_log.requests->progress(&turns) != MPI_SUCCESS)
+        if (!ftk_mode_await(&turns))
             break;
     }
     return FTK_CANCEL_UNKNOWN;

@@ -15,7 +15,7 @@
 static uint64_t free_contexts(int *own)
 {
     for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next)
-        if (vc->holds && !ftk_log.requests->uses_comm(vc))
+        if (vc->holds && !ftk_p2p_has(vc))
             ftk_vcomm_give_up(vc);
     struct ftk_contexts taken;
     memset(&taken, 0, sizeof taken);

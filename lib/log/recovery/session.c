@@ -211,15 +211,7 @@ static int decide(void *data, size_t bytes)
 
 /* ---- the table of the log (log_ops.h) ------------------------------------------------ */
 
-static const struct ftk_req_hooks request_hooks = { .fail = ftk_p2p_fail,
-    .release = ftk_p2p_release,
-    .deliver = ftk_p2p_deliver,
-    .drain = ftk_p2p_drain,
-    .uses_comm = ftk_p2p_has,
-    .part = ftk_p2p_part,
-    .post = ftk_p2p_post,
-    .decide = ftk_p2p_progress_wildcards,
-    .progress = ftk_log_progress };
+static const struct ftk_req_hooks request_hooks = { ftk_p2p_has, ftk_p2p_part };
 static const struct ftk_coll_hooks coll_hooks = { ftk_coll_poll, ftk_coll_progress };
 
 static const struct ftk_log_ops log_ops = {

@@ -284,7 +284,7 @@ static void release_sends(void)
     for (struct ftk_req *r = ftk_log.queue.first, *next; relay.holding > 0 && r; r = next) {
         next = r->next;
         if (r->state == FTK_REQ_HELD && r->send.hold_round <= relay.done)
-            ftk_log.requests->release(r); /* the request has the error, if there is one */
+            ftk_p2p_release(r); /* the request has the error, if there is one */
     }
 }
 
@@ -294,7 +294,7 @@ static void fail_sends(int error)
     for (struct ftk_req *r = ftk_log.queue.first, *next; relay.holding > 0 && r; r = next) {
         next = r->next;
         if (r->state == FTK_REQ_HELD)
-            (void)ftk_log.requests->fail(r, error);
+            (void)ftk_p2p_fail(r, error);
     }
 }
 

@@ -367,9 +367,9 @@ static int deliver_to(struct ftk_req *r, struct ftk_unexp *h)
     (void)FTK_FAULT("log.received");
     int rc = ftk_set_up_keeps(r) ? ftk_p2p_log_setup(h, r->seq, ftk_set_up_number(r)) : MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
-        return ftk_log.requests->deliver(r, h);
+        return ftk_p2p_deliver(r, h);
     ftk_unexp_free(h);
-    return ftk_log.requests->fail(r, rc);
+    return ftk_p2p_fail(r, rc);
 }
 
 /* Deliver to the receives that were posted earlier. */
@@ -409,7 +409,7 @@ static int draw(const struct asks *a, int source, bool *found)
                 return rc;
             continue;
         }
-        rc = ftk_log.requests->drain(a->want.context, &m, &s, &h);
+        rc = ftk_p2p_drain(a->want.context, &m, &s, &h);
         if (rc == MPI_SUCCESS)
             ftk_unexp_add(h);
         *found = rc == MPI_SUCCESS;
@@ -460,7 +460,7 @@ static int receive(struct ftk_req *r)
     struct ftk_unexp *h;
     int rc = seek(&a, &h);
     if (rc != MPI_SUCCESS)
-        return ftk_log.requests->fail(r, rc);
+        return ftk_p2p_fail(r, rc);
     return h ? deliver_to(r, h) : MPI_SUCCESS;
 }
 

@@ -251,6 +251,11 @@ static int control(int context, MPI_Message *m, const MPI_Status *s)
     return rc;
 }
 
+static bool await(unsigned *turns)
+{
+    return follows() && ftk_log_progress(turns) == MPI_SUCCESS;
+}
+
 static void withheld(void)
 {
     lead.withholds = true;
@@ -265,7 +270,7 @@ static void post_withheld(void)
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next;
         if (r->kind == FTK_REQ_RECV && r->state == FTK_REQ_WAITING)
-            (void)ftk_log.requests->post(r); /* the request has the error, if there is one */
+            (void)ftk_p2p_post(r); /* the request has the error, if there is one */
     }
 }
 
@@ -355,7 +360,7 @@ static void progress(void)
     if (!is_ready())
         return;
     if (leads() && ftk_log.line.state == FTK_LINE_AWAY)
-        ftk_log.requests->decide();
+        ftk_p2p_progress_wildcards();
     tell(lead.drained);
     post_withheld();
 }
@@ -381,6 +386,7 @@ const struct ftk_det_mode ftk_mode_node_led = { .records = true,
     .recorded = recorded,
     .waits = waits,
     .follows = follows,
+    .await = await,
     .withheld = withheld,
     .settled = settled,
     .line = line,
