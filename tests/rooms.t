@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# A scheme, a place and a mode of log.determinants are one file and one line each: the library is
-# built once more with the scheme triple (two buddies), the place object (no file that can be
-# mapped) and the mode count (counts sends), and jobs lose processes with them.
+# A scheme, a place, a mode of log.determinants and a part of the message log are one file and one
+# line each: the library is built once more with the scheme triple (two buddies), the place object
+# (no file that can be mapped), the mode count (counts sends) and the part witness (sees what happens
+# to the log), and jobs lose processes with them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -20,7 +21,7 @@ sub add_line # after the line that begins with $after in a table
 {
     my ($file, $after, $line) = @_;
     my $text = slurp("$here/$file");
-    $text =~ s/^(    X\($after,.*\n)/$1    $line \\\n/m or die "$file has no line of $after\n";
+    $text =~ s/^(    X\($after[,)].*\n)/$1    $line \\\n/m or die "$file has no line of $after\n";
     open(my $f, '>', "$here/$file") or die "$file: $!\n";
     print $f $text;
     close($f);
@@ -40,6 +41,8 @@ system("cp '$top/tests/rooms/triple.c' '$here/lib/set/scheme_triple.c'") == 0 or
 system("cp '$top/tests/rooms/object.c' '$here/lib/store/place_object.c'") == 0 or die "cp\n";
 add_line('lib/core/det_modes.h', 'NODE', 'X(COUNT, count)');
 system("cp '$top/tests/rooms/count.c' '$here/lib/log/mode/mode_count.c'") == 0 or die "cp\n";
+add_line('lib/log/parts.h', 'coll', 'X(witness)');
+system("cp '$top/tests/rooms/witness.c' '$here/lib/log/coll/witness.c'") == 0 or die "cp\n";
 my $made = `cd '$here' && env -u MAKEFLAGS '$top/scripts/guard' 300 -- make -j2 BUILD=build CC_OPT=-O1 build/mpi/solver build/mpi/farm 2>&1`;
 is($?, 0, 'the library is built with one file and one line more for each') or do {
     diag(substr($made, -4000));
@@ -152,6 +155,28 @@ for my $turn (3, 9) {
     is(scalar(@sends), 4, '... every rank has counted') or diag(join(' ', @sends));
     ok(!(grep { $_ == 0 } @sends), '... its sends');
 }
+
+# ---- the part: of every job with the log, here also with lines apart ------------------------------
+
+for my $line (qw(together apart)) {
+    my $env = { FTKIT_LOG_TEAMS => 'rank', FTKIT_CHECKPOINT_LINE => $line,
+        FTKIT_CHECKPOINT_PERIOD => '3 calls' };
+    my $j = logged($farm, from => "$here/build", env => $env, fault => 'app.mid:1:9:kill');
+    my $text = event_texts("$j->{dir}/events");
+    my $bad = verdict($farm, $j, env => $env, killed => [1], what => 'witness');
+    is($bad // '', '', "witness: a team rolls back, line = $line, and the result is right");
+    my %at;
+    my $n = qr/(\d+)/;
+    $at{$1} = [$2, $3, $4, $5]
+        while $text =~ /rank $n: the witness of 4 ranks saw $n cuts, $n lines, $n rollbacks, $n forgets$/mg;
+    is(join(' ', sort keys %at), '0 1 2 3', '... every rank has a witness, and has waited')
+        or diag(join("\n", $text =~ /.*witness.*/g));
+    is(join(' ', map { $at{$_}[2] } sort keys %at), '0 1 0 0', '... rank 1 alone has rolled back');
+    ok(!(grep { $_->[0] < 2 || $_->[1] < 2 || $_->[0] < $_->[1] } values %at),
+        '... every rank has cut for the lines that it has passed') or diag(explain(\%at));
+    ok(!(grep { $_->[3] == 0 } values %at), '... and has dropped what was under way');
+}
+
 is(logged($farm, env => { FTKIT_LOG_DETERMINANTS => 'count' })->{rc} != 0, 1,
     '... a mode that this library does not have');
 

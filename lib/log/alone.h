@@ -19,7 +19,5 @@ void ftk_alone_leave(void);
 /* FTKIT_ERR_UNSUPPORTED: two threads have been in calls at once, so a message of the program is
  * missing. */
 int ftk_alone_check(void);
-/* The log is closed. */
-void ftk_alone_reset(void);
 
 #endif

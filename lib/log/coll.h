@@ -26,10 +26,6 @@ void ftk_coll_free(struct ftk_req *r);
  * may wait for messages that this rank forwards. */
 void ftk_coll_poll(void);
 bool ftk_coll_any(void); /* whether a collective is under way */
-/* Drop all collectives under way. */
-void ftk_coll_forget(void);
-/* Free unused objects and the communicator of local copies. */
-void ftk_coll_close(void);
 /* Set-up ends: note the operations that it has made. */
 void ftk_coll_note_ops(void);
 /* MPI_Op_free: an operation that a collective under way needs is freed with the collective. */

@@ -140,8 +140,6 @@ int ftk_vcomm_images_read(
 
 /* mpi/comm_calls.c: the contexts that are promised to duplications under way. */
 void ftk_idup_promised(struct ftk_contexts *to);
-/* The requests of these duplications have been deleted. */
-void ftk_idup_clear(void);
 
 /* topo.c */
 /* n integers on the heap, copied unless from is NULL; NULL: no memory. */

@@ -11,7 +11,6 @@
 int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int context);
 /* The number of control messages that the MPI has not sent yet, after one look. */
 size_t ftk_control_sending(void);
-void ftk_control_close(void);
 
 /* The tag of control messages on the program's communicators.  The program cannot use it. */
 enum { FTK_CONTROL_TAG = INT32_MAX }; /* MPI_TAG_UB of Open MPI */

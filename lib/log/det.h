@@ -48,20 +48,14 @@ int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t
 void ftk_det_promise(uint64_t epoch_id);   /* the same for a process that has its rank already */
 void ftk_det_installed(uint64_t epoch_id); /* the epoch has begun */
 void ftk_det_close(void);
-/* The job is over: remove the files that dead processes have left on this node. */
-void ftk_det_clean(uint64_t job);
 void ftk_det_hold(bool on); /* do not record: the replay makes these choices again */
 /* A set is being written: the line is here, if the set is committed.  The receives with these
  * numbers are under way, in rising order [n]: among the wildcard receives, among all receives.
  * FTKIT_ERR_NOMEM. */
 int ftk_det_at_line(const uint32_t *wildcards, size_t nw, const uint32_t *receives, size_t nr);
-/* The line is committed: drop the determinants before the line.  The receives under way there are
- * numbered from 1 now. */
-void ftk_det_line(void);
 /* Line apart: this rank cuts; as ftk_det_at_line(), but the program goes on.  Determinants from now
  * on are of the window of the set, until ftk_det_stop(). */
 int ftk_det_cut(const uint32_t *wildcards, size_t nw, const uint32_t *receives, size_t nr);
-void ftk_det_withdraw(void); /* the set of the cut is given up */
 void ftk_det_stop(void);
 /* Whether this rank has made a choice since then, or failed probes and tests that are not recorded
  * yet. */
@@ -142,6 +136,4 @@ const struct ftk_det *ftk_det_adopted(int r, uint64_t line, size_t *n);
 bool ftk_det_is_adopted(int r);
 /* Adopt determinants that came from another node; takes v. */
 void ftk_det_adopt(int r, uint64_t line, struct ftk_det *v, size_t n);
-void ftk_det_forget_search(void);
-
 #endif

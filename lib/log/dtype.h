@@ -57,6 +57,5 @@ int ftk_p2p_packed_part(const void *buf, size_t bytes, MPI_Datatype type, char *
  * call of MPI, also on error. */
 int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type);
 void ftk_p2p_bytes_type_free(MPI_Datatype *type);
-void ftk_p2p_close_types(void);
 
 #endif

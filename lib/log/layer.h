@@ -18,8 +18,6 @@ int ftk_layer_check(void);
 /* Send the program's calls to the log, or to the MPI again; after ftk_layer_check(). */
 void ftk_layer_on(void);
 void ftk_layer_off(void);
-/* The log is closed: the layer has to be found again. */
-void ftk_layer_forget(void);
 /* NULL: the layer has not been found. */
 const struct ftk_mpi_layer *ftk_layer(void);
 

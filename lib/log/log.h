@@ -25,17 +25,6 @@
 
 struct ftk_unexp;
 
-/* Functions that modules below call upward: in request/ and in coll/.  The log sets these tables
- * when it opens. */
-struct ftk_req_hooks {
-    bool (*uses_comm)(const struct ftk_vcomm *vc); /* ftk_p2p_has() */
-    void (*part)(const struct ftk_vcomm *vc);      /* ftk_p2p_part() */
-};
-struct ftk_coll_hooks {
-    void (*poll)(void);                 /* ftk_coll_poll() */
-    int (*progress)(struct ftk_req *r); /* ftk_coll_progress() */
-};
-
 /* ---- phases -----------------------------------------------------------------------------
  * What this rank does with the calls of the program:
  *
@@ -117,8 +106,6 @@ struct ftk_log_apart {
     bool told;    /* ... and all senders have told how many messages they had sent */
     bool halted;  /* the set of a halt is committed: all calls fail */
     uint64_t set; /* the set of the cut */
-    void (*turn)(void); /* ftk_apart_turn(); NULL: lines are not apart */
-    void (*look)(void); /* ftk_apart_look() */
 };
 
 /* Figures for ftkit_query(). */
@@ -135,9 +122,7 @@ struct ftk_det_mode;
 struct ftk_log {
     struct ftkit_ctx *ctx;
     ftk_log_repair_fn *repair; /* repairs a failure in a call of the program */
-    const struct ftk_req_hooks *requests;
-    const struct ftk_coll_hooks *colls;
-    bool on;        /* the log handles the program's calls */
+    bool on;                   /* the log handles the program's calls */
     bool in_set_up; /* this process has not come to the end of ftkit_recover() (set_up.h) */
     enum ftk_phase phase;
     struct {
@@ -193,10 +178,5 @@ static inline bool ftk_log_crosses(int rank)
     return ftk_log.line.none_yet ? rank != ftk_log.me
                                  : ftk_log.team[rank] != ftk_log.team[ftk_log.me];
 }
-
-/* ---- coll/: collectives as schedules of messages ------------------------------------- */
-
-/* Continue a collective: r->done when it is complete.  MPI codes. */
-int ftk_coll_progress(struct ftk_req *r);
 
 #endif

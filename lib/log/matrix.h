@@ -18,8 +18,6 @@ size_t ftk_matrix_length(void);          /* destinations of this row */
 uint64_t *ftk_matrix_write(uint64_t *w); /* returns the address behind the words */
 /* The row of the line is this rank's again; false: it is none. */
 bool ftk_matrix_read(const uint64_t *w, uint64_t n);
-/* The first line is committed. */
-void ftk_matrix_clear(void);
 
 /* Tell early when log.matrix cannot be written. */
 void ftk_matrix_start(void);

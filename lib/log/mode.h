@@ -10,7 +10,7 @@
 #ifndef FTK_LOG_MODE_H
 #define FTK_LOG_MODE_H
 
-#include "log/log.h"
+#include "log/part.h"
 
 struct ftk_det_mode {
     bool records;  /* determinants are recorded on the node, and repeated (det.h) */
@@ -19,9 +19,8 @@ struct ftk_det_mode {
     bool own_comm; /* control messages travel on FTK_LOG_DET_COMM */
     bool off_node; /* determinants survive the loss of one node */
 
-    /* the tables of a process that has got its rank among n; codes of ftkit */
-    int (*open)(int n);
-    void (*close)(void);
+    /* The mode as a part of the log.  roll_back: without the determinants of this rank. */
+    struct ftk_part part;
 
     /* ---- a send; MPI codes ---- */
 
@@ -34,7 +33,7 @@ struct ftk_det_mode {
     /* A message is about to go out: send the control messages that come before it.  e: its log
      * entry, or NULL. */
     int (*before)(int dest, int context, int tag, const struct ftk_entry *e);
-    /* Whether the send is held for stability: it is HELD then, and progress() releases it. */
+    /* Whether the send is held for stability: it is HELD then, and part.serve() releases it. */
     bool (*hold)(struct ftk_req *r);
     /* A HELD send is released, or has failed. */
     void (*unhold)(struct ftk_req *r);
@@ -59,9 +58,6 @@ struct ftk_det_mode {
     /* The same for a probe: *h stays in the list unless out is true; NULL: no message. */
     int (*probe)(const struct ftk_envelope *want, bool out, struct ftk_unexp **h);
 
-    /* Progress in every wait. */
-    void (*progress)(void);
-
     /* ---- replicas: one replica of a rank leads, the others follow (mode/lead.c) ---- */
 
     /* This rank has recorded determinants. */
@@ -81,23 +77,12 @@ struct ftk_det_mode {
 
     /* ---- lines and failures; codes of ftkit ---- */
 
-    /* This rank cuts for a line apart. */
-    void (*cut)(void);
-    /* A line is committed (counted by ftk_log.line.count). */
-    void (*line)(void);
-    /* In a repair, before the messages on the old communicators are drained: send what others will
-     * not be told any more. */
-    void (*quiesce)(const struct ftk_log_repair *r);
     /* Collective in a repair, over r->act: collect the determinants of lost ranks that no process
      * of their node can read.  lines: committed so far. */
     int (*collect)(const struct ftk_log_repair *r, uint64_t lines);
     /* Collective in a repair, over r->act: send the determinants of this rank since the line to
      * where they are safe.  nothing: all ranks roll back, and determinants do not count. */
     int (*replicate)(const struct ftk_log_repair *r, uint64_t lines, bool nothing);
-    /* The ranks have agreed on the epoch; messages in the old communicators are gone. */
-    int (*install)(const struct ftk_log_repair *r);
-    /* This rank rolls back; others_stay: other ranks do not. */
-    void (*roll_back)(bool others_stay);
 };
 
 /* The mode of a word of the configuration (enum ftk_determinants). */
@@ -142,21 +127,6 @@ static inline int ftk_mode_drained(struct ftk_unexp *h)
 static inline bool ftk_mode_delivers(void)
 {
     return ftk_log.mode->delivers && ftk_log.mode->delivers();
-}
-static inline void ftk_mode_cut(void)
-{
-    if (ftk_log.mode->cut)
-        ftk_log.mode->cut();
-}
-static inline void ftk_mode_line(void)
-{
-    if (ftk_log.mode->line)
-        ftk_log.mode->line();
-}
-static inline void ftk_mode_progress(void)
-{
-    if (ftk_log.mode->progress)
-        ftk_log.mode->progress();
 }
 
 #endif

@@ -47,10 +47,6 @@ int ftk_req_finish(struct ftk_req *r, int error);
 int ftk_p2p_fail(struct ftk_req *r, int error);
 /* A failure has ended the request of the MPI.  The request is done again after the repair. */
 void ftk_req_failed(struct ftk_req *r);
-/* Whether the program has a request on vc, complete or not. */
-bool ftk_p2p_has(const struct ftk_vcomm *vc);
-/* vc is deleted: its inactive persistent requests become stale. */
-void ftk_p2p_part(const struct ftk_vcomm *vc);
 /* A request, for messages: kind, peer, tag, communicator. */
 void ftk_req_describe(const struct ftk_req *r, char *text, size_t room);
 /* Wait for all requests on vc. */
@@ -60,15 +56,6 @@ int ftk_p2p_finish(const struct ftk_vcomm *vc);
 int ftk_p2p_withdraw(struct ftk_req *r);
 /* Progress without a request that the caller waits for (log_ops.h: keep_going). */
 void ftk_p2p_keep_going(void);
-/* This rank rolls back: delete the program's requests; persistent ones become inactive, and stale
- * if the program made them after the line. */
-void ftk_p2p_forget_requests(void);
-/* Persistent requests with a larger id are made after the line that is just committed. */
-void ftk_p2p_born_after(uint32_t id);
-/* The log closes: reset the variables of send.c, of match.c and of request.c. */
-void ftk_send_close(void);
-void ftk_match_close(void);
-void ftk_req_close(void);
 
 /* ---- sends --------------------------------------------------------------------------- */
 
@@ -177,8 +164,6 @@ size_t ftk_overtake_length(void);
 void ftk_overtake_tidy(void);
 /* No receive under way has been matched. */
 void ftk_overtake_clear(void);
-/* The log closes. */
-void ftk_overtake_free(void);
 
 /* ---- failures and replay ------------------------------------------------------------- */
 

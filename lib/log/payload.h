@@ -135,12 +135,6 @@ void ftk_slog_seal(struct ftk_entry *e);
 bool ftk_slog_is_intact(struct ftk_entry *e); /* also an entry without a hash */
 uint64_t ftk_slog_sum(void);                  /* log_ops.h: messages_sum */
 int ftk_slog_list(struct ftk_message **list, size_t *n);
-void ftk_slog_clear(void); /* a line is committed, or this rank rolls back to it */
-/* Line apart: this rank cuts; the set of the cut is committed, so the entries before the cut go;
- * the set is given up, so all entries are of one interval again. */
-void ftk_slog_cut(void);
-void ftk_slog_drop_before(void);
-void ftk_slog_join(void);
 int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied); /* log_ops.h: calls_left */
 void ftk_unexp_add(struct ftk_unexp *h);
 struct ftk_unexp *ftk_unexp_new(int context, int source, int tag, size_t bytes);
@@ -170,11 +164,6 @@ struct ftk_channel *ftk_channel_find(int context, int source, int tag); /* NULL:
 /* Count a delivery; the hash is compared when the message is sent again. */
 int ftk_channel_count(struct ftk_channel *s, uint64_t seq, uint64_t hash);
 size_t ftk_channel_bytes(void); /* memory of all channels */
-void ftk_channel_clear(void);
-void ftk_channel_line(void);  /* the line, or the cut, is here, if its set is committed */
-void ftk_channel_shift(void); /* it is committed: receptions before the line count no more */
-/* Line apart: the set is committed, so receptions are counted from the cuts of their senders. */
-void ftk_channel_rebase(void);
 /* Line apart: after a restore this rank has the first n messages since the sender's cut. */
 int ftk_channel_has(int context, int source, int tag, uint64_t n);
 /* The place of a reception with a sequence number among those of its channel, from 0. */
@@ -187,9 +176,6 @@ static inline uint64_t ftk_channel_early(const struct ftk_channel *s)
 
 /* Line apart: count a message that is sent; NULL: no memory. */
 struct ftk_sent *ftk_sent_find(int context, int dest, int tag);
-void ftk_sent_cut(void);    /* this rank cuts */
-void ftk_sent_rebase(void); /* the set of the cut is committed */
-void ftk_sent_clear(void);  /* this rank rolls back to the line, or the log closes */
 /* Whether the resend of a log entry passes over it: its receiver had it at its cut of the line.
  * Entries come in their order; ftk_sent_resend() begins. */
 void ftk_sent_resend(void);
@@ -201,7 +187,6 @@ int ftk_suppress_add(const struct ftk_suppress *m); /* takes hole and hash */
 bool ftk_suppress_left(int context);
 /* The same in any context. */
 bool ftk_suppress_any_left(void);
-void ftk_suppress_clear(void);
 /* Ranks roll back, and forget.  Line apart: they have the early messages of the line all the
  * same. */
 void ftk_suppress_drop(const bool *back);
@@ -215,12 +200,9 @@ int ftk_late_received(const struct ftk_channel *s, uint64_t seq, const void *dat
 /* Whether ftk_late_received() would keep a copy. */
 bool ftk_late_wants(const struct ftk_channel *s, uint64_t seq);
 /* All senders have told their numbers, and all late messages have come: drop the copies of other
- * messages; *late: the late ones, in the order of their receives, until ftk_late_clear().
+ * messages; *late: the late ones, in the order of their receives, until the set is over.
  * FTKIT_ERR_NOMEM: the copies stay as they are. */
 int ftk_late_settle(const struct ftk_unexp **late);
 size_t ftk_late_count(void);
-void ftk_late_clear(void);
-/* Clear, and free the blocks that ftk_late_clear() keeps for the next set. */
-void ftk_late_close(void);
 
 #endif

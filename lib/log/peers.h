@@ -41,9 +41,6 @@ struct ftk_peers {
 
 extern struct ftk_peers ftk_peers;
 
-/* FTKIT_ERR_NOMEM */
-int ftk_peers_open(int n);
-void ftk_peers_close(void);
 void ftk_peer_join(int rank);
 
 /* The entry of a rank, which is a partner from now on. */

@@ -34,7 +34,6 @@ void ftk_requests_saved(void);
 /* Read the words; drop what has been read, if it has not begun; begin it. */
 int ftk_requests_load(struct ftkit_ctx *ctx, const uint64_t *w, const uint64_t *end);
 void ftk_requests_drop(void);
-void ftk_requests_close(void); /* the log closes */
 void ftk_requests_begin(void);
 /* Numbers of requests and matched messages in a set (core/log_ops.h). */
 int64_t ftk_requests_number(MPI_Request request);

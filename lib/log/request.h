@@ -112,7 +112,7 @@ struct ftk_req {
     uint32_t id;                   /* number among the persistent requests, from 1; 0: none */
     struct ftk_req *next, *prev;   /* in the list of requests under way, in the order of seq */
     struct ftk_req *pair;          /* the send of a combined send and receive */
-    const struct ftk_req_ops *ops; /* of a receive of the log itself; NULL: any other request */
+    const struct ftk_req_ops *ops; /* NULL: a message of the program */
     int (*then)(
         struct ftk_req *r); /* called once, when the request becomes complete; may be NULL */
     void *arg;              /* of then */
@@ -127,9 +127,11 @@ static inline bool ftk_req_is_done(const struct ftk_req *r)
     return r->state <= FTK_REQ_COMPLETE;
 }
 
-/* How a receive of the log itself ends. */
+/* How requests go on and end that are no messages of the program.  NULL: as a message does.  MPI
+ * codes. */
 struct ftk_req_ops {
-    int (*complete)(struct ftk_req *r, const MPI_Status *s, int error); /* MPI code */
+    int (*progress)(struct ftk_req *r); /* one look at a request under way */
+    int (*complete)(struct ftk_req *r, const MPI_Status *s, int error); /* a receive has ended */
     void (*drop)(struct ftk_req *r); /* it is given up, or complete */
 };
 

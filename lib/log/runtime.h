@@ -40,7 +40,6 @@ void ftk_p2p_no_status(MPI_Status *s); /* the program's, of no message */
  * not known yet. */
 extern MPI_Request ftk_p2p_over;
 void ftk_p2p_over_make(void);
-void ftk_p2p_over_close(void);
 
 /* Whether a send that the MPI has begun is complete already: then *real becomes MPI_REQUEST_NULL.
  * The function makes no progress, so it never waits; false: a test may find the send complete. */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz.h"
 #include "log/det.h"
-#include "log/payload.h"
+#include "log/part.h"
 #include "log/recovery/tail.h"
 
 #define ROOM (256u << 10)
@@ -59,9 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (ftk_tail_read(w, bytes / 8) == FTKIT_OK && bytes >= 8)
         check(w, bytes / 8);
     ftk_tail_forget();
-    ftk_channel_clear();
-    ftk_sent_clear();
-    ftk_suppress_clear();
+    ftk_part_channels.close();
     free(w);
     return 0;
 }

@@ -24,6 +24,7 @@ static bool needs_request(int world)
     return true;
 }
 
-const struct ftk_det_mode ftk_mode_count = {
-    .records = true, .close = close_count, .begin_send = begin_send, .needs_request = needs_request
-};
+const struct ftk_det_mode ftk_mode_count = { .records = true,
+    .part = { .close = close_count },
+    .begin_send = begin_send,
+    .needs_request = needs_request };

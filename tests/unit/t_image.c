@@ -70,7 +70,7 @@ static int set_up(void **state)
     ftk_log.phase = FTK_PHASE_SETUP_REPLAY; /* all of the state is read */
     ftk_log.vcomms.list = ftk_log.vcomms.world = &world;
     ftk_log.vcomms.ncontexts = 1;
-    assert_int_equal(ftk_peers_open(RANKS), FTKIT_OK);
+    assert_int_equal(ftk_part_peers.open(RANKS), FTKIT_OK);
     ftk_log.line.calls = 0;
     return 0;
 }
@@ -84,10 +84,8 @@ static int forget(void **state)
     ftk_setup_log_clear();
     ftk_set_up_close();
     ftk_tail_forget();
-    ftk_channel_clear();
-    ftk_sent_clear();
-    ftk_suppress_clear();
-    ftk_peers_close();
+    ftk_part_channels.close();
+    ftk_part_peers.close();
     ftk_log.queue.npersistent = 0;
     ftk_log.stats.requests = 0;
     return 0;

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "log/log.h"
 #include "log/p2p.h"
+#include "log/part.h"
 
 enum { CONTEXT = 2, SOURCE = 1, TAG = 5, OTHER_TAG = 6, MANY = 5000, LONG = 200000 };
 
@@ -63,8 +63,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    ftk_late_close();
-    ftk_channel_clear();
+    ftk_part_late.close();
+    ftk_part_channels.close();
     ftk_log.apart.on = ftk_log.apart.open = ftk_log.apart.told = false;
     return 0;
 }
@@ -118,7 +118,7 @@ static void many(void **state)
         for (uint64_t i = 0; i < 10; i++, late = late->next)
             is_copy(late, TAG, first + i, i % 90);
         is_copy(late, OTHER_TAG, first + MANY, LONG);
-        ftk_late_clear();
+        ftk_part_late.discard();
         assert_int_equal(ftk_late_count(), 0);
         assert_int_equal(ftk_late_settle(&late), FTKIT_OK);
         assert_null(late);

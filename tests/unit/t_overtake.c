@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "log/log.h"
 #include "log/p2p.h"
+#include "log/part.h"
 
 enum { CONTEXT = 2, SOURCE = 1, TAG = 5, OTHER_TAG = 6, MANY = 100000, SMALL = 128 };
 
@@ -46,7 +46,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    ftk_overtake_free();
+    ftk_part_overtake.close();
     memset(&ftk_log.queue, 0, sizeof ftk_log.queue);
     return 0;
 }

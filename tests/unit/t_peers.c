@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "core/ftk.h"
-#include "log/peers.h"
+#include "log/part.h"
 
 enum { MANY = 1000000 };
 
@@ -37,7 +37,7 @@ static void memory_by_partners(void **state)
     (void)state;
     size_t all;
     for (int partners = 1; partners <= 100; partners *= 10) {
-        assert_int_equal(ftk_peers_open(MANY), FTKIT_OK);
+        assert_int_equal(ftk_part_peers.open(MANY), FTKIT_OK);
         for (int i = 0; i < partners; i++)
             ftk_peer(i * (MANY / partners))->sent += 2;
         assert_int_equal(ftk_peers_count(), partners);
@@ -45,7 +45,7 @@ static void memory_by_partners(void **state)
         assert_in_range(used, 1, (size_t)2 * (size_t)partners + 1); /* an entry may cross a page */
         assert_true(all > 20000);
         assert_true((size_t)ftk_peers.room * sizeof *ftk_peers.list < 1000);
-        ftk_peers_close();
+        ftk_part_peers.close();
     }
 }
 
@@ -53,7 +53,7 @@ static void partners_in_order(void **state)
 {
     (void)state;
     static const int want[] = { 0, 3, 17, 18, 40, 99 }, order[] = { 40, 3, 99, 0, 18, 3, 17, 40 };
-    assert_int_equal(ftk_peers_open(100), FTKIT_OK);
+    assert_int_equal(ftk_part_peers.open(100), FTKIT_OK);
     assert_int_equal(ftk_peers_count(), 0);
     assert_int_equal(sizeof(struct ftk_peer), 96); /* as docs/scaling.md says */
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -64,7 +64,7 @@ static void partners_in_order(void **state)
     assert_int_equal(ftk_peer(3)->received, 2);
     assert_int_equal(ftk_peers.at[4].received, 0);
     assert_int_equal(ftk_peers_count(), 6);
-    ftk_peers_close();
+    ftk_part_peers.close();
 }
 
 int main(void)

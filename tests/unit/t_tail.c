@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "log/det.h"
-#include "log/payload.h"
+#include "log/part.h"
 #include "log/recovery/tail.h"
 
 /* Places in the words of make(): two channels to this rank, one from it, two determinants. */
@@ -49,9 +49,7 @@ static void assert_refused(const uint64_t *w, size_t n)
 static void forget(void)
 {
     ftk_tail_forget();
-    ftk_channel_clear();
-    ftk_sent_clear();
-    ftk_suppress_clear();
+    ftk_part_channels.close();
 }
 
 static int set_up(void **state)

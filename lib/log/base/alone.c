@@ -8,7 +8,7 @@
 #include "core/ftk.h"
 #include "core/run_state.h"
 #include "log/alone.h"
-#include "log/log.h"
+#include "log/part.h"
 
 static _Atomic uintptr_t owner;      /* pthread_self() of the thread that is inside; 0: none */
 static int depth;                    /* nested calls of the owner */
@@ -66,10 +66,12 @@ int ftk_alone_check(void)
                    "message log one thread at a time calls MPI and ftkit");
 }
 
-void ftk_alone_reset(void)
+static void close_alone(void)
 {
     atomic_store(&owner, 0);
     atomic_store(&inside, NULL);
     atomic_store(&crowded, false);
     depth = 0;
 }
+
+const struct ftk_part ftk_part_alone = { .close = close_alone };

@@ -7,6 +7,7 @@
 #include "detect/detect.h"
 #include "log/p2p.h"
 #include "log/control.h"
+#include "log/part.h"
 
 #define SHORT 64 /* words of a message whose buffer is used again for the next one */
 #define LOOK 16  /* so many more messages under way than after the last look: look again */
@@ -128,7 +129,7 @@ int ftk_control_all(int context, int source, ftk_control_fn *receive)
     return rc;
 }
 
-void ftk_control_close(void)
+static void close_control(void)
 {
     (void)ftk_control_sending();
     for (size_t i = 0; i < nout; i++)
@@ -141,3 +142,5 @@ void ftk_control_close(void)
     nout = out_room = 0;
     look_at = LOOK;
 }
+
+const struct ftk_part ftk_part_control = { .close = close_control };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "log/p2p.h"
+#include "log/part.h"
 
 /* ---- datatypes --------------------------------------------------------------------------
  * For the types used last: the size of an item, and whether the item is one piece without gaps. */
@@ -165,7 +166,7 @@ int ftk_p2p_packed_part(const void *buf, size_t bytes, MPI_Datatype type, char *
     return ftk_p2p_packed(buf, (int)n, type, copy, &all);
 }
 
-void ftk_p2p_close_types(void)
+static void close_types(void)
 {
     if (self != MPI_COMM_NULL)
         (void)PMPI_Comm_free(&self); /* an error leaks a communicator of this process alone */
@@ -173,3 +174,5 @@ void ftk_p2p_close_types(void)
     /* without a log no call reports a freed type */
     memset(ftk_types_last, 0, sizeof ftk_types_last);
 }
+
+const struct ftk_part ftk_part_types = { .close = close_types };

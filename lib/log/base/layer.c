@@ -10,6 +10,7 @@
 #include "core/run_state.h"
 #include "log/find_layer.h"
 #include "log/layer.h"
+#include "log/part.h"
 
 static const struct ftk_mpi_layer *layer;
 
@@ -98,7 +99,8 @@ void ftk_layer_off(void)
     *layer->calls = NULL;
 }
 
-void ftk_layer_forget(void)
+/* The layer has to be found again. */
+static void close_layer(void)
 {
     layer = NULL;
 }
@@ -116,3 +118,5 @@ void ftk_mpi_lost(const char *call, void (*tool)(void))
     ftk_run_state("mistake %s of %s goes past the message log", call, object_of(at));
     (void)MPI_Abort(MPI_COMM_WORLD, 1); /* does not return */
 }
+
+const struct ftk_part ftk_part_layer = { .close = close_layer };

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "core/ftk.h"
+#include "log/part.h"
 
 struct ftk_peers ftk_peers;
 
@@ -16,8 +17,10 @@ static size_t bytes_of(int n)
     return ((size_t)n + 1) * sizeof(struct ftk_peer);
 }
 
-int ftk_peers_open(int n)
+static int open_peers(int n)
 {
+    if (ftk_peers.at)
+        return FTKIT_OK;
     void *at = mmap(NULL, bytes_of(n), PROT_READ | PROT_WRITE,
         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
@@ -26,7 +29,7 @@ int ftk_peers_open(int n)
     return FTKIT_OK;
 }
 
-void ftk_peers_close(void)
+static void close_peers(void)
 {
     if (ftk_peers.at)
         (void)munmap(ftk_peers.at, bytes_of(ftk_peers.n)); /* cannot fail for a whole mapping */
@@ -74,3 +77,5 @@ int ftk_peers_count(void)
     t->sorted = true;
     return t->nlist;
 }
+
+const struct ftk_part ftk_part_peers = { .open = open_peers, .close = close_peers };

@@ -8,6 +8,7 @@
 #include "detect/detect.h"
 #include "energy/energy.h"
 #include "log/mode.h"
+#include "log/part.h"
 #include "log/runtime.h"
 
 struct ftk_log ftk_log;
@@ -70,7 +71,7 @@ void ftk_p2p_over_make(void)
         ftk_p2p_over = MPI_REQUEST_NULL; /* then a later look finds sends complete */
 }
 
-void ftk_p2p_over_close(void)
+static void close_over(void)
 {
     if (ftk_p2p_over != MPI_REQUEST_NULL)
         (void)PMPI_Wait(&ftk_p2p_over, MPI_STATUS_IGNORE); /* complete: no error is possible */
@@ -105,3 +106,5 @@ bool ftk_log_refuses(const char *call)
         ctx->cfg.name, ftk_log.me, call);
     return true;
 }
+
+const struct ftk_part ftk_part_over = { .close = close_over };

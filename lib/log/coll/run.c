@@ -16,6 +16,7 @@
 #include "log/coll.h"
 #include "log/mode.h"
 #include "log/p2p.h"
+#include "log/part.h"
 #include "log/set_up.h"
 
 /* Tags of persistent collectives per context.  The tags of plain contexts are below 2^27, where
@@ -250,7 +251,7 @@ void ftk_coll_poll(void)
 {
     static bool inside;
     const bool polled = ftk_log.queue.polls;
-    if (inside)
+    if (!first_coll || inside)
         return;
     inside = ftk_log.queue.polls = true;
     for (struct ftk_coll *c = first_coll, *next; c; c = next) {
@@ -266,12 +267,14 @@ bool ftk_coll_any(void)
     return first_coll != NULL;
 }
 
-int ftk_coll_progress(struct ftk_req *r)
+static int progress(struct ftk_req *r)
 {
     if (!ftk_req_is_done(r))
         run_steps(r->coll);
     return ftk_req_is_done(r) ? r->error : MPI_SUCCESS;
 }
+
+static const struct ftk_req_ops ops = { .progress = progress };
 
 /* ---- beginning and ending ------------------------------------------------------------ */
 
@@ -329,6 +332,7 @@ void ftk_coll_resume(struct ftk_req *r, const struct ftk_coll_progress *p)
 {
     struct ftk_coll *c = r->coll;
     c->set_up = false;
+    r->ops = &ops;
     r->state = FTK_REQ_RUNNING;
     r->error = MPI_SUCCESS;
     r->seq = ++ftk_log.queue.seq;
@@ -344,6 +348,7 @@ int ftk_coll_begin(struct ftk_req *r)
 {
     struct ftk_coll *c = r->coll;
     c->set_up = ftk_log.in_set_up;
+    r->ops = &ops;
     r->state = FTK_REQ_RUNNING;
     r->error = MPI_SUCCESS;
     r->seq = ++ftk_log.queue.seq; /* the order of requests in a set */
@@ -377,7 +382,8 @@ static void drop_coll(struct ftk_req *r)
     ftk_coll_delete(c);
 }
 
-void ftk_coll_forget(void)
+/* Drop all collectives under way. */
+static void forget(void)
 {
     while (first_coll)
         drop_coll(first_coll->owner);
@@ -393,7 +399,8 @@ void ftk_coll_free(struct ftk_req *r)
     ftk_coll_delete(c);
 }
 
-void ftk_coll_close(void)
+/* Free unused objects and the communicator of local copies. */
+static void close_colls(void)
 {
     ftk_coll_free_memory();
     ftk_schedule_close();
@@ -583,3 +590,7 @@ int ftk_coll_iallgather_bytes(
     struct ftk_call call = exchange(mine, all, bytes);
     return bytes > INT32_MAX ? MPI_ERR_COUNT : start(r, vc, &call, true);
 }
+
+const struct ftk_part ftk_part_coll = {
+    .forget = forget, .close = close_colls, .progress = ftk_coll_poll
+};

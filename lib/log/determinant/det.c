@@ -17,6 +17,7 @@
 #include "detect/sure.h"
 #include "log/det.h"
 #include "log/mode.h"
+#include "log/part.h"
 #include "log/set_up.h"
 
 #define MAGIC 0x746564666b746631u
@@ -287,7 +288,7 @@ int ftk_det_cut(const uint32_t *wildcards, size_t nw, const uint32_t *receives, 
     return rc;
 }
 
-void ftk_det_withdraw(void)
+static void withdraw(void)
 {
     at_line.files = ONE_FILE;
 }
@@ -400,7 +401,7 @@ int ftk_det_restore(const struct ftk_det *v, size_t n)
     return rc == FTKIT_OK ? ftk_det_back() : rc;
 }
 
-void ftk_det_line(void)
+static void begin_interval(void)
 {
     const bool both =
         at_line.files == SINCE_CUT; /* the file of the interval has all since the cut */
@@ -923,7 +924,7 @@ static void free_one(struct adopted *in)
     memset(in, 0, sizeof *in);
 }
 
-void ftk_det_forget_search(void)
+static void forget_search(void)
 {
     for (int r = 0; r < adopted_n; r++)
         free_one(&adopted[r]);
@@ -1037,7 +1038,8 @@ static int send_to_all(MPI_Comm s, bool root_is_me, int root, struct adopted *in
     return rc;
 }
 
-void ftk_det_clean(uint64_t job)
+/* The job is over: remove the files that dead processes have left on this node. */
+static void clean(uint64_t job)
 {
     char begin[64], name[300];
     struct dirent *e;
@@ -1084,7 +1086,7 @@ int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
 {
     int me = 0;
     bool missing = false;
-    ftk_det_forget_search();
+    forget_search();
     if (!ftk_log.mode->records)
         return FTKIT_OK;
     adopted = calloc((size_t)n, sizeof *adopted);
@@ -1099,3 +1101,29 @@ int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
     *all = missing && !(ftk_log.mode->off_node && on_one_node(lost, n));
     return rc;
 }
+
+/* ---- the part ------------------------------------------------------------------------ */
+
+static void close_det(void)
+{
+    ftk_det_close();
+    clean(ftk_log.ctx->job);
+    forget_search();
+}
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)kind;
+    (void)first;
+    begin_interval();
+}
+
+static int roll_back(const struct ftk_rollback *b)
+{
+    (void)b;
+    return ftk_det_back();
+}
+
+const struct ftk_part ftk_part_det = {
+    .close = close_det, .line = pass_line, .discard = withdraw, .roll_back = roll_back
+};

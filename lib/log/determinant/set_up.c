@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log/part.h"
 #include "log/plane.h"
 
 /* A replay may poll in vain a little longer than the lost process did behind its last outcome: a
@@ -395,3 +396,5 @@ int ftk_set_up_read(const uint64_t *w, size_t n)
                ? ftk_fail(rc, "state of the message log: the record of set-up is damaged")
                : rc;
 }
+
+const struct ftk_part ftk_part_set_up = { .close = ftk_set_up_close };

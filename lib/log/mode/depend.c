@@ -484,8 +484,10 @@ static void begin_again(void)
     depend.delayed = 0;
 }
 
-static void pass_line(void)
+static void pass_line(enum ftk_pass kind, bool first)
 {
+    (void)kind;
+    (void)first;
     int old = !parity();
     if (depend.n == 0)
         return;
@@ -501,14 +503,15 @@ static void pass_line(void)
     drop_deps();
 }
 
-static void roll_back(bool others_stay)
+static int roll_back(const struct ftk_rollback *b)
 {
     if (depend.n == 0)
-        return;
+        return FTKIT_OK;
     memset(depend.known[0], 0, 2 * (size_t)depend.n * COUNTS * sizeof *depend.known[0]);
     depend.calls[0] = depend.calls[1] = 0;
     begin_again();
-    depend.replaying = others_stay;
+    depend.replaying = b->others_stay;
+    return FTKIT_OK;
 }
 
 static int install(const struct ftk_log_repair *r)
@@ -526,9 +529,13 @@ static bool needs_request(int world)
     return true;
 }
 
-const struct ftk_det_mode ftk_mode_relaxed = { .in_band = true,
-    .open = open_tables,
-    .close = close_tables,
+const struct ftk_det_mode ftk_mode_relaxed = {
+    .in_band = true,
+    .part = { .open = open_tables,
+        .close = close_tables,
+        .line = pass_line,
+        .install = install,
+        .roll_back = roll_back },
     .begin_send = count_send,
     .needs_request = needs_request,
     .log_entry = log_deps,
@@ -539,6 +546,4 @@ const struct ftk_det_mode ftk_mode_relaxed = { .in_band = true,
     .delivers = delivers,
     .receive = receive,
     .probe = probe,
-    .line = pass_line,
-    .install = install,
-    .roll_back = roll_back };
+};

@@ -285,8 +285,10 @@ static void forget_early(void)
     }
 }
 
-static void line(void)
+static void pass_line(enum ftk_pass kind, bool first)
 {
+    (void)kind;
+    (void)first;
     struct early *e = lead.early;
     lead.early = NULL;
     begin_interval();
@@ -342,7 +344,7 @@ static int install(const struct ftk_log_repair *r)
     return FTKIT_OK;
 }
 
-static void progress(void)
+static void serve(void)
 {
     bool more = is_ready() && !leads();
     while (more) {
@@ -368,7 +370,7 @@ static void progress(void)
 static bool settled(uint64_t call)
 {
     tell(call);
-    progress();
+    serve();
     return !follows() || lead.drained == call;
 }
 
@@ -378,17 +380,19 @@ static void close_lead(void)
     memset(&lead, 0, sizeof lead);
 }
 
-const struct ftk_det_mode ftk_mode_node_led = { .records = true,
+const struct ftk_det_mode ftk_mode_node_led = {
+    .records = true,
     .own_comm = true,
-    .close = close_lead,
+    .part = { .close = close_lead,
+        .serve = serve,
+        .line = pass_line,
+        .quiesce = last_letters,
+        .install = install },
     .control = control,
-    .progress = progress,
     .recorded = recorded,
     .waits = waits,
     .follows = follows,
     .await = await,
     .withheld = withheld,
     .settled = settled,
-    .line = line,
-    .quiesce = last_letters,
-    .install = install };
+};

@@ -17,3 +17,10 @@ const struct ftk_det_mode *ftk_mode_of(int dets)
 {
     return modes[dets];
 }
+
+static const struct ftk_part *part_of_mode(void)
+{
+    return &ftk_log.mode->part;
+}
+
+const struct ftk_part ftk_part_mode = { .serves = part_of_mode };

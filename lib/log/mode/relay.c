@@ -605,25 +605,22 @@ static bool needs_request(int world)
 const struct ftk_det_mode ftk_mode_causal = { .records = true,
     .in_band = true,
     .off_node = true,
-    .close = close_relay,
+    .part = { .close = close_relay, .install = install },
     .needs_request = needs_request,
     .before = send_before,
     .absorb = recv_all,
     .control = recv_control,
     .collect = collect,
-    .replicate = replicate,
-    .install = install };
+    .replicate = replicate };
 
 const struct ftk_det_mode ftk_mode_pessimistic = { .records = true,
     .own_comm = true,
     .off_node = true,
-    .close = close_relay,
+    .part = { .close = close_relay, .serve = poll_keepers, .install = install },
     .needs_request = needs_request,
     .hold = hold,
     .unhold = unhold,
     .holds_any = holds_any,
     .control = recv_control,
-    .progress = poll_keepers,
     .collect = collect,
-    .replicate = replicate,
-    .install = install };
+    .replicate = replicate };

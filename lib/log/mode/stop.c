@@ -33,11 +33,14 @@ static bool *place_of(int dest, int context)
     return &told[(size_t)dest * FTK_LOG_COMMS + (size_t)ftk_context_comm(context)];
 }
 
-static void cut(void)
+static int cut(bool apart)
 {
+    if (!apart)
+        return FTKIT_OK;
     received = false;
     for (int i = 0, n = ftk_peers_count(); i < n; i++) /* no other rank has got a letter */
         memset(place_of(ftk_peers_rank(i), 0), 0, FTK_LOG_COMMS * sizeof *told);
+    return FTKIT_OK;
 }
 
 /* Whether the messages of this rank depend on a choice that is in no set. */
@@ -90,10 +93,8 @@ static void close_letters(void)
 
 const struct ftk_det_mode ftk_mode_node_apart = { .records = true,
     .in_band = true,
-    .open = open_letters,
-    .close = close_letters,
+    .part = { .open = open_letters, .close = close_letters, .cut = cut },
     .needs_request = needs_request,
     .before = before,
     .absorb = absorb,
-    .control = control,
-    .cut = cut };
+    .control = control };

@@ -13,6 +13,7 @@
 #include "log/comm.h"
 #include "log/inter.h"
 #include "log/p2p.h"
+#include "log/part.h"
 
 void ftk_mpi_failed(void)
 {
@@ -247,7 +248,8 @@ void ftk_idup_promised(struct ftk_contexts *to)
     }
 }
 
-void ftk_idup_clear(void)
+/* The requests of these duplications have been deleted, or will be. */
+static void clear_idups(void)
 {
     while (idups) {
         struct idup *d = idups;
@@ -544,3 +546,5 @@ int ftk_mpi_Comm_disconnect(MPI_Comm *comm)
     struct ftk_vcomm *vc = comm ? ftk_vcomm_find(*comm) : NULL;
     return vc ? end_comm(vc, comm, true) : PMPI_Comm_disconnect(comm);
 }
+
+const struct ftk_part ftk_part_idup = { .forget = clear_idups };

@@ -7,6 +7,7 @@
 #include "log/coll.h"
 #include "log/comm.h"
 #include "log/inter.h"
+#include "log/part.h"
 
 /* ---- making: before the exchange ----------------------------------------------------- */
 
@@ -15,7 +16,7 @@
 static uint64_t free_contexts(int *own)
 {
     for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next)
-        if (vc->holds && !ftk_p2p_has(vc))
+        if (vc->holds && !ftk_parts_use_comm(vc))
             ftk_vcomm_give_up(vc);
     struct ftk_contexts taken;
     memset(&taken, 0, sizeof taken);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "log/part.h"
 
 static size_t in_bytes; /* memory of the reception records since the line */
 
@@ -150,7 +150,7 @@ size_t ftk_channel_bytes(void)
     return in_bytes;
 }
 
-void ftk_channel_clear(void)
+static void clear_channels(void)
 {
     struct ftk_log *l = &ftk_log;
     for (size_t i = 0; i < l->channels.table.n; i++)
@@ -161,7 +161,8 @@ void ftk_channel_clear(void)
     in_bytes = 0;
 }
 
-void ftk_channel_line(void)
+/* The line, or the cut, is here, if its set is committed. */
+static void mark_channels(void)
 {
     for (size_t i = 0; i < ftk_log.channels.table.n; i++) {
         ftk_log.channels.v[i].at_line = ftk_log.channels.v[i].count;
@@ -178,14 +179,16 @@ static void drop_first(struct ftk_channel *s, uint64_t n)
     s->at_line = s->at_cut = 0;
 }
 
-void ftk_channel_shift(void)
+/* The line is committed: receptions before it count no more. */
+static void shift_channels(void)
 {
     for (size_t i = 0; i < ftk_log.channels.table.n; i++)
         drop_first(&ftk_log.channels.v[i], ftk_log.channels.v[i].at_line);
 }
 
-/* Channels without messages since the cut go: a program may always use new tags. */
-void ftk_channel_rebase(void)
+/* Line apart: the set is committed, so receptions are counted from the cuts of their senders.
+ * Channels without messages since the cut go: a program may always use new tags. */
+static void rebase_channels(void)
 {
     struct ftk_channels *c = &ftk_log.channels;
     size_t n = 0;
@@ -250,7 +253,7 @@ struct ftk_sent *ftk_sent_find(int context, int dest, int tag)
     return all;
 }
 
-void ftk_sent_cut(void)
+static void cut_sent(void)
 {
     for (size_t i = 0; i < ftk_log.sent.table.n; i++) {
         ftk_log.sent.v[i].at_cut = ftk_log.sent.v[i].count;
@@ -258,7 +261,7 @@ void ftk_sent_cut(void)
     }
 }
 
-void ftk_sent_rebase(void)
+static void rebase_sent(void)
 {
     struct ftk_sent_list *l = &ftk_log.sent;
     size_t n = 0;
@@ -273,7 +276,7 @@ void ftk_sent_rebase(void)
     again(&l->table, key_sent, n);
 }
 
-void ftk_sent_clear(void)
+static void clear_sent(void)
 {
     free(ftk_log.sent.v);
     ftk_log.sent.v = NULL;
@@ -346,7 +349,7 @@ static void free_suppress(struct ftk_suppress *m)
     free(m->hash);
 }
 
-void ftk_suppress_clear(void)
+static void clear_suppress(void)
 {
     struct ftk_log *l = &ftk_log;
     for (size_t i = 0; i < l->suppress.table.n; i++)
@@ -382,3 +385,47 @@ void ftk_suppress_drop(const bool *back)
     }
     again(&l->suppress.table, key_suppress, n);
 }
+
+/* ---- the part ------------------------------------------------------------------------ */
+
+static void close_channels(void)
+{
+    clear_channels();
+    clear_sent();
+    clear_suppress();
+}
+
+static int cut(bool apart)
+{
+    mark_channels();
+    if (apart)
+        cut_sent();
+    return FTKIT_OK;
+}
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)first;
+    clear_suppress();
+    if (kind == FTK_PASS_CUT) {
+        rebase_channels();
+        rebase_sent();
+        return;
+    }
+    clear_sent();
+    if (kind == FTK_PASS_MISSED)
+        shift_channels(); /* messages drained since the line count */
+    else
+        clear_channels();
+}
+
+static int roll_back(const struct ftk_rollback *b)
+{
+    (void)b;
+    close_channels();
+    return FTKIT_OK;
+}
+
+const struct ftk_part ftk_part_channels = {
+    .close = close_channels, .cut = cut, .line = pass_line, .roll_back = roll_back
+};

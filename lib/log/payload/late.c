@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/log.h"
+#include "log/part.h"
 
 #define BLOCK ((size_t)64 << 10) /* bytes of a block, if no message is longer */
 #define KEPT 16                  /* blocks that stay for the next set, at most */
@@ -146,7 +146,7 @@ size_t ftk_late_count(void)
     return ncopies;
 }
 
-void ftk_late_clear(void)
+static void clear(void)
 {
     while (blocks) {
         struct block *b = blocks;
@@ -156,9 +156,10 @@ void ftk_late_clear(void)
     ncopies = 0;
 }
 
-void ftk_late_close(void)
+/* Free the blocks, too, that clear() keeps for the next set. */
+static void close_late(void)
 {
-    ftk_late_clear();
+    clear();
     while (kept) {
         struct block *b = kept;
         kept = b->next;
@@ -166,3 +167,21 @@ void ftk_late_close(void)
     }
     nkept = 0;
 }
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)kind;
+    (void)first;
+    clear();
+}
+
+static int roll_back(const struct ftk_rollback *b)
+{
+    (void)b;
+    clear();
+    return FTKIT_OK;
+}
+
+const struct ftk_part ftk_part_late = {
+    .close = close_late, .line = pass_line, .discard = clear, .roll_back = roll_back
+};

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "log/part.h"
 
 /* A share of log.memory: a set is due then, and is written before the log is larger than
  * log.memory. */
@@ -271,7 +271,7 @@ void ftk_slog_drop_last(int dest)
     l->slog.bytes -= last->bytes + last->deps_words * sizeof *last->deps;
 }
 
-void ftk_slog_clear(void)
+static void clear(void)
 {
     struct ftk_log *l = &ftk_log;
     for (int i = 0, n = ftk_peers_count(); i < n; i++) {
@@ -287,8 +287,10 @@ void ftk_slog_clear(void)
 
 /* ---- line apart ---------------------------------------------------------------------- */
 
-void ftk_slog_cut(void)
+static int cut(bool apart)
 {
+    if (!apart)
+        return FTKIT_OK;
     struct ftk_slog *s = &ftk_log.slog;
     for (int i = 0, n = ftk_peers_count(); i < n; i++) {
         struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
@@ -299,9 +301,11 @@ void ftk_slog_cut(void)
     before.bytes = s->bytes;
     chunks = NULL;
     s->generation++;
+    return FTKIT_OK;
 }
 
-void ftk_slog_drop_before(void)
+/* The set of the cut is committed: the entries before the cut go. */
+static void drop_before(void)
 {
     struct ftk_slog *s = &ftk_log.slog;
     for (int i = 0, n = ftk_peers_count(); i < n; i++) {
@@ -318,7 +322,8 @@ void ftk_slog_drop_before(void)
     before.used_bytes = before.bytes = 0;
 }
 
-void ftk_slog_join(void)
+/* The set of the cut is given up: all entries are of one interval again. */
+static void join_intervals(void)
 {
     struct chunk **end = &chunks;
     while (*end)
@@ -329,3 +334,25 @@ void ftk_slog_join(void)
         ftk_peer(ftk_peers_rank(i))->last_before = NULL;
     before.used_bytes = before.bytes = 0;
 }
+
+/* ---- the part ------------------------------------------------------------------------ */
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)first;
+    if (kind == FTK_PASS_CUT)
+        drop_before();
+    else
+        clear();
+}
+
+static int roll_back(const struct ftk_rollback *b)
+{
+    (void)b;
+    clear();
+    return FTKIT_OK;
+}
+
+const struct ftk_part ftk_part_slog = {
+    .close = clear, .cut = cut, .line = pass_line, .discard = join_intervals, .roll_back = roll_back
+};

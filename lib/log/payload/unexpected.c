@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "log/p2p.h"
+#include "log/part.h"
 
 /* ---- unexpected messages ------------------------------------------------------------- */
 
@@ -221,3 +222,24 @@ int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq, uint32_t number)
     ftk_setup_log_add(copy);
     return MPI_SUCCESS;
 }
+
+/* ---- the part ------------------------------------------------------------------------ */
+
+static void close_lists(void)
+{
+    ftk_matched_clear();
+    ftk_unexp_clear();
+    ftk_setup_log_clear();
+}
+
+/* In a replay of set-up the unexpected messages are those of the set-up log. */
+static int roll_back(const struct ftk_rollback *b)
+{
+    if (!b->in_set_up)
+        ftk_unexp_clear();
+    return FTKIT_OK;
+}
+
+const struct ftk_part ftk_part_unexp = {
+    .forget = ftk_matched_clear, .close = close_lists, .roll_back = roll_back
+};

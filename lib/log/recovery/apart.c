@@ -100,7 +100,6 @@ static struct {
     double again_s;          /* rank 0: a set was given up; no other is initiated sooner */
     struct ftk_cut *cut;
     uint64_t calls;                    /* of ftkit_checkpoint(), at the cut */
-    uint32_t persistent;               /* persistent requests made before the cut */
     int error;                         /* of this rank, outside of cut */
     int noted;                         /* the error of this rank whose text is own_why */
     char own_why[FTK_DETAIL_MAX - 96]; /* room for a beginning */
@@ -120,20 +119,12 @@ static uint64_t round_of(enum phase p)
 
 /* ---- the end of a set -------------------------------------------------------------------- */
 
-static void forget_window(void)
-{
-    ftk_log.apart.open = ftk_log.apart.told = false;
-    ftk_late_clear();
-    ftk_image_drop();
-    ftk_requests_saved();
-}
-
 /* The log passes the line of the open set. */
 static void pass_line(struct ftkit_ctx *ctx)
 {
     a.served = 0;
-    ftk_line_committed_apart(ctx, a.calls, a.persistent);
-    forget_window();
+    ftk_line_pass(ctx, FTK_PASS_CUT, a.calls);
+    ftk_log.apart.open = ftk_log.apart.told = false;
 }
 
 /* The open set is for what the program has asked this rank for, if it goes where that has to be.
@@ -157,9 +148,8 @@ static void return_request(struct ftkit_ctx *ctx)
 static void withdraw(void)
 {
     return_request(ftk_log.ctx);
-    ftk_slog_join();
-    ftk_det_withdraw();
-    forget_window();
+    ftk_parts_discard();
+    ftk_log.apart.open = ftk_log.apart.told = false;
 }
 
 static int say(enum phase p, int error, bool up_only)
@@ -397,14 +387,10 @@ static bool may_cut(void)
 /* The state of the log at the cut. */
 static int cut_log(struct ftkit_ctx *ctx)
 {
-    int rc = ftk_line_note_receives(true);
+    int rc = ftk_parts_cut(true);
     if (rc == FTKIT_OK)
         rc = ftk_requests_save(ctx);
-    if (rc == FTKIT_OK)
-        rc = ftk_image_cut();
-    ftk_mode_cut();
-    ftk_vcomm_cut();
-    return rc;
+    return rc == FTKIT_OK ? ftk_image_cut() : rc;
 }
 
 static void cut(struct ftkit_ctx *ctx)
@@ -413,11 +399,7 @@ static void cut(struct ftkit_ctx *ctx)
     (void)FTK_FAULT("apart.cut");
     take_request(ctx);
     a.calls = ctx->policy.calls;
-    a.persistent = l->queue.npersistent;
     a.error = cut_log(ctx);
-    ftk_slog_cut();
-    ftk_channel_line();
-    ftk_sent_cut();
     l->apart.set = a.set;
     l->apart.open = true;
     l->apart.told = false;
@@ -681,7 +663,7 @@ static bool is_usable(const struct ftkit_ctx *ctx)
            && ctx->where < FTK_ALL_CLOSED && ctx->committed > 0 && a.state != FROZEN;
 }
 
-void ftk_apart_turn(void)
+static void take_turn(void)
 {
     static bool inside;
     struct ftkit_ctx *ctx = ftk_log.ctx;
@@ -697,13 +679,16 @@ void ftk_apart_turn(void)
     inside = false;
 }
 
-void ftk_apart_look(void)
+/* While a set is open a wait takes steps sooner, but not sooner than 10 us after the last one: a
+ * step costs as much as a message. */
+static void turn(unsigned turns)
 {
-    const double now = ftk_now_s();
-    if (now - a.turned_s < TURN_S)
-        return;
-    a.turned_s = now;
-    ftk_apart_turn();
+    if (turns % FTK_TURNS_WATCH != 0) {
+        if (!ftk_log.apart.open || ftk_now_s() - a.turned_s < TURN_S)
+            return;
+        a.turned_s = ftk_now_s();
+    }
+    take_turn();
 }
 
 /* ---- in ftkit_checkpoint() ------------------------------------------------------------------ */
@@ -766,18 +751,18 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx)
 {
     if (!must_look(ctx))
         return FTKIT_OK;
-    ftk_apart_turn();
+    take_turn();
     if (!a.tally || !is_usable(ctx))
         return FTKIT_OK;
     if (ctx->rank > 0 && a.state == AWAY)
         ask(ctx);
     if (ctx->rank == 0 && a.state == AWAY) {
         initiate(ctx);
-        ftk_apart_turn();
+        take_turn();
     }
     if (a.state == INITIATED && may_cut()) {
         cut(ctx);
-        ftk_apart_turn();
+        take_turn();
     }
     const int rc = a.result;
     a.result = FTKIT_OK;
@@ -796,7 +781,7 @@ static int run_to_the_end(struct ftk_chan *ch)
 {
     unsigned turns = 0;
     while (a.state != AWAY && !ch->broken) {
-        ftk_apart_turn();
+        take_turn();
         ftk_chan_progress(ch, &turns);
         if (ftk_log.ctx->detect.failed)
             return ftk_fail(FTKIT_ERR_PEER, "a set: a rank has failed");
@@ -894,22 +879,28 @@ void ftk_apart_stay(const struct ftkit_ctx *ctx)
         halt();
 }
 
-void ftk_apart_forget(void)
+/* This rank rolls back, or the log closes: forget the open set. */
+static int roll_back(const struct ftk_rollback *b)
 {
-    ftk_log.apart.halted = false;
+    (void)b;
+    ftk_log.apart.halted = ftk_log.apart.open = ftk_log.apart.told = false;
     a.served = 0; /* the program asks again, if it did so behind the line */
-    if (ftk_log.apart.open)
-        forget_window();
-    ftk_sent_clear();
     a.state = AWAY;
+    return FTKIT_OK;
 }
 
-void ftk_apart_close(void)
+static void close_apart(void)
 {
     ftk_apart_freeze();
-    ftk_apart_forget();
-    ftk_tail_forget();
-    ftk_image_close();
-    ftk_late_close();
+    (void)roll_back(NULL);
     memset(&a, 0, sizeof a);
 }
+
+static const struct ftk_part *if_apart(void)
+{
+    return ftk_log.apart.on ? &ftk_part_apart : NULL;
+}
+
+const struct ftk_part ftk_part_apart = {
+    .serves = if_apart, .close = close_apart, .turn = turn, .roll_back = roll_back
+};

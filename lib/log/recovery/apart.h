@@ -10,10 +10,6 @@
 
 /* In ftkit_checkpoint(), after the first line (log_ops.h: cut). */
 int ftk_apart_checkpoint(struct ftkit_ctx *ctx);
-/* Progress, in any call of MPI or ftkit, without waiting. */
-void ftk_apart_turn(void);
-/* The same, but not sooner than 10 us after the last one: a step costs as much as a message. */
-void ftk_apart_look(void);
 /* After a repair, on a rank that does not roll back: if the line is that of a halt, the rank halts,
  * too. */
 void ftk_apart_stay(const struct ftkit_ctx *ctx);
@@ -28,8 +24,5 @@ void ftk_apart_freeze(void);
 void ftk_apart_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
 /* Whether the open set is the line of the repair, and this rank has not seen its commit. */
 bool ftk_apart_is_missed(const struct ftk_log_repair *r);
-/* This rank rolls back, or the log closes: forget the open set. */
-void ftk_apart_forget(void);
-void ftk_apart_close(void);
 
 #endif

@@ -5,9 +5,10 @@
 #include "detect/sure.h"
 #include "log/mode.h"
 #include "log/p2p.h"
+#include "log/part.h"
 #include "steps.h"
 
-/* Only log.determinants = pessimistic needs the communicator of determinants. */
+/* The communicator of determinants is for modes whose control messages travel on it. */
 static bool is_used(int c)
 {
     const bool plain = c < FTK_LOG_COLLS;
@@ -39,11 +40,14 @@ int ftk_contexts_retire(struct ftkit_ctx *ctx, MPI_Comm *comms)
     return rc;
 }
 
-void ftk_log_free_comms(struct ftkit_ctx *ctx)
+static void close_comms(void)
 {
+    struct ftkit_ctx *ctx = ftk_log.ctx;
     int rc = ftk_contexts_retire(ctx, ftk_log.epoch.real);
     if (rc == FTKIT_OK)
         rc = ftk_contexts_retire(ctx, ftk_log.epoch.next);
     if (rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, ftk_detail_text());
 }
+
+const struct ftk_part ftk_part_contexts = { .close = close_comms };

@@ -9,6 +9,7 @@
 #include "log/matrix.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/part.h"
 #include "log/plane.h"
 #include "log/recovery.h"
 #include "log/set_up.h"
@@ -179,7 +180,8 @@ static int pack_state(void *arg, void *to, size_t bytes)
 
 /* ---- line apart ---------------------------------------------------------------------- */
 
-void ftk_image_drop(void)
+/* The set of the cut is over. */
+static void drop(void)
 {
     ftk_words_free(&cut.front);
     ftk_words_free(&cut.requests);
@@ -192,7 +194,7 @@ int ftk_image_cut(void)
     const struct ftk_words *requests = ftk_requests_words();
     const size_t words = ftk_vcomm_images_words() + FTK_MATRIX_WORDS * ftk_matrix_length()
                          + list_bytes(ftk_log.unexp.first) / sizeof(uint64_t);
-    ftk_image_drop();
+    drop();
     write_head(cut.head);
     uint64_t *front = ftk_words_extend(&cut.front, words);
     uint64_t *under_way = ftk_words_extend(&cut.requests, requests->n);
@@ -218,11 +220,31 @@ int ftk_image_settle(void)
     return rc;
 }
 
-void ftk_image_close(void)
+static void close_image(void)
 {
-    ftk_image_drop();
+    drop();
     more = 0;
 }
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)kind;
+    (void)first;
+    drop();
+}
+
+static int roll_back(const struct ftk_rollback *b)
+{
+    (void)b;
+    drop();
+    return FTKIT_OK;
+}
+
+const struct ftk_part ftk_part_image = {
+    .close = close_image, .line = pass_line, .discard = drop, .roll_back = roll_back
+};
+
+/* ---- reading ------------------------------------------------------------------------- */
 
 /* Check every number: the state may come from a damaged file. */
 struct reader {
@@ -357,11 +379,9 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     bool first = l->ctx->where < FTK_IN_LOOP || l->line.of_sibling;
     ftk_requests_drop();
     if (ftk_log_is_rolling_back()) {
-        ftk_coll_forget();
-        ftk_p2p_forget_requests();
-        ftk_matched_clear();
+        ftk_parts_forget();
         if (!first)
-            ftk_vcomm_back(ftk_idup_clear);
+            ftk_vcomm_back();
         else if (l->line.of_sibling)
             ftk_vcomm_leave();
     }

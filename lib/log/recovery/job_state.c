@@ -7,6 +7,7 @@
 #include "detect/sure.h"
 #include "log/mode.h"
 #include "log/p2p.h"
+#include "log/part.h"
 #include "log/plane.h"
 #include "log/recovery.h"
 #include "set/checkpoint.h"
@@ -15,12 +16,21 @@
 struct ftk_job_state ftk_job_state;
 static struct ftk_logged_call *known_calls; /* [ftk_job_state.nouts] */
 
-void ftk_job_state_forget(void)
+static void close_job(void)
 {
+    struct ftk_log *l = &ftk_log;
     free(known_calls);
     known_calls = NULL;
     ftk_job_state = (struct ftk_job_state){ 0 };
+    free(l->calls.outs);
+    free(l->team);
+    free(l->node);
+    free(l->home);
+    l->calls = (struct ftk_log_calls){ 0 };
+    l->team = l->node = l->home = NULL;
 }
+
+const struct ftk_part ftk_part_job = { .close = close_job };
 
 int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
 {
@@ -100,29 +110,22 @@ int ftk_job_make_teams(const struct ftk_log_repair *r)
                            : ftk_fail(FTKIT_ERR_LOST, "all ranks that knew the teams are lost");
 }
 
-static int make_tables(int n)
-{
-    struct ftk_log *l = &ftk_log;
-    if (!l->node)
-        l->node = calloc((size_t)n, sizeof *l->node);
-    return l->node ? ftk_peers_open(n) : ftk_fail(FTKIT_ERR_NOMEM, "tables of the message log");
-}
-
 int ftk_job_enter(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     if (!ftk_peers.at) {
         l->n = r->n;
         l->me = r->me;
-        int rc = make_tables(r->n);
-        if (rc != FTKIT_OK)
-            return rc;
+        if (!l->node)
+            l->node = calloc((size_t)r->n, sizeof *l->node);
+        if (!l->node)
+            return ftk_fail(FTKIT_ERR_NOMEM, "tables of the message log");
     }
     if (r->is_new[r->me])
         l->me = r->me; /* in an earlier attempt this process may have had another rank */
     if (l->me != r->me || l->n != r->n)
         return ftk_fail(FTKIT_ERR_INTERNAL, "the message log does not know other ranks");
-    return l->mode->open ? l->mode->open(r->n) : FTKIT_OK;
+    return ftk_parts_open(r->n);
 }
 
 /* A survivor whose view is the most advanced. */

@@ -22,7 +22,7 @@ static int line_progress(void *arg)
     struct ftk_chan *ch = arg;
     if (ftk_detect_poll(ch->ctx))
         return ftk_fail(FTKIT_ERR_PEER, "draining: a rank has failed");
-    ftk_mode_progress();
+    ftk_parts_serve();
     return FTKIT_OK;
 }
 
@@ -32,39 +32,6 @@ bool ftk_line_still_sends(void)
         if (r->kind == FTK_REQ_SEND)
             return true;
     return ftk_p2p_sending() + ftk_control_sending() > 0;
-}
-
-int ftk_line_note_receives(bool apart)
-{
-    size_t nw = 0, nr = 0, n = 0;
-    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
-        n += r->kind == FTK_REQ_RECV && !r->internal;
-    uint32_t *wildcards = malloc((2 * n + 1) * sizeof *wildcards);
-    if (!wildcards)
-        return ftk_fail(FTKIT_ERR_NOMEM, "receives under way");
-    uint32_t *receives = wildcards + n;
-    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next) {
-        if (r->kind != FTK_REQ_RECV || r->internal)
-            continue;
-        if (r->recv.wildcard_seq)
-            wildcards[nw++] = r->recv.wildcard_seq;
-        receives[nr++] = r->recv.number;
-    }
-    int rc = apart ? ftk_det_cut(wildcards, nw, receives, nr)
-                   : ftk_det_at_line(wildcards, nw, receives, nr);
-    free(wildcards);
-    return rc;
-}
-
-void ftk_line_number_receives(void)
-{
-    for (struct ftk_req *r = ftk_log.queue.first; r; r = r->next) {
-        if (r->kind != FTK_REQ_RECV || r->internal)
-            continue;
-        if (r->recv.wildcard_seq)
-            r->recv.wildcard_seq = ftk_det_new_wildcard(r->recv.wildcard_seq);
-        r->recv.number = ftk_det_new_receive(r->recv.number);
-    }
 }
 
 /* One look, before all ranks are here: collectives of the program continue, because other ranks may
@@ -177,7 +144,7 @@ static int advance_collectives(struct ftk_chan *ch)
     int rc = FTKIT_OK;
     while (rc == FTKIT_OK && any) {
         const uint64_t before = messages_sent();
-        ftk_log.colls->poll();
+        ftk_coll_poll();
         rc = announce(ch, messages_sent() != before, &any);
         if (rc == FTKIT_OK)
             rc = receive_all(ch);
@@ -204,10 +171,8 @@ static int drain(struct ftk_chan *ch)
         rc = line_progress(ch);
     if (rc == FTKIT_OK) {
         complete_pairs();
-        ftk_channel_line();
-        ftk_overtake_clear(); /* no receive under way has been matched */
         l->line.state = FTK_LINE_DRAINED;
-        rc = ftk_line_note_receives(false);
+        rc = ftk_parts_cut(false);
     }
     (void)FTK_FAULT("log.drained");
     return rc;
@@ -248,43 +213,20 @@ static int drain_set_up(struct ftk_chan *ch)
                          left);
 }
 
-/* A line is committed, which was in that call of ftkit_checkpoint(). */
-static void begin_interval(const struct ftkit_ctx *ctx, uint64_t calls)
+void ftk_line_pass(struct ftkit_ctx *ctx, enum ftk_pass kind, uint64_t calls)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->line.none_yet)
-        ftk_matrix_clear(); /* messages before the first line are not of teams */
+    const bool first = l->line.none_yet;
     l->line.none_yet = l->line.of_earlier_job = false;
     l->line.of_sibling = ftk_clone_is_here(ctx);
     if (l->phase == FTK_PHASE_REPLAY)
         ftk_log_enter(FTK_PHASE_NORMAL);
     ftk_nap_end();
-    l->line.count++;
+    l->line.count = kind == FTK_PASS_MISSED ? ftk_job_state.lines : l->line.count + 1;
     l->calls.n = l->calls.seq = 0;
     l->line.calls = calls;
     l->line.next_event = ctx->policy.next_event;
-    ftk_suppress_clear();
-}
-
-void ftk_line_forget(struct ftkit_ctx *ctx)
-{
-    begin_interval(ctx, ctx->policy.calls);
-    ftk_slog_clear();
-    ftk_sent_clear();
-    ftk_vcomm_line();
-}
-
-void ftk_line_committed_apart(struct ftkit_ctx *ctx, uint64_t calls, uint32_t persistent)
-{
-    begin_interval(ctx, calls);
-    ftk_slog_drop_before();
-    ftk_channel_rebase();
-    ftk_sent_rebase();
-    ftk_vcomm_cut_line();
-    ftk_p2p_born_after(persistent);
-    ftk_det_line();
-    ftk_line_number_receives();
-    ftk_mode_line();
+    ftk_parts_line(kind, first);
 }
 
 /* All messages of set-up have been delivered or are in the line, so none has to be sent again, and
@@ -316,11 +258,6 @@ bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx)
 
 void ftk_line_committed(struct ftkit_ctx *ctx)
 {
-    ftk_line_forget(ctx);
-    ftk_channel_clear();
-    ftk_overtake_clear();
-    ftk_det_line();
-    ftk_line_number_receives();
-    ftk_mode_line();
+    ftk_line_pass(ctx, FTK_PASS_MET, ctx->policy.calls);
     ftk_line_end();
 }

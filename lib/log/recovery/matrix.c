@@ -14,6 +14,7 @@
 #include "core/tags.h"
 #include "detect/detect.h"
 #include "log/matrix.h"
+#include "log/part.h"
 #include "log/plane.h"
 #include "store/h5/h5.h"
 
@@ -47,9 +48,17 @@ uint64_t *ftk_matrix_write(uint64_t *w)
     return w;
 }
 
+static void clear(void)
+{
+    for (int i = 0, peers = ftk_peers_count(); i < peers; i++) {
+        struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
+        p->messages = p->bytes = 0;
+    }
+}
+
 bool ftk_matrix_read(const uint64_t *w, uint64_t n)
 {
-    ftk_matrix_clear();
+    clear();
     for (; n > 0; n--, w += FTK_MATRIX_WORDS) {
         if (w[0] >= (uint64_t)ftk_log_plane_size()) {
             (void)ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: no such rank");
@@ -60,14 +69,6 @@ bool ftk_matrix_read(const uint64_t *w, uint64_t n)
         p->bytes = w[2];
     }
     return true;
-}
-
-void ftk_matrix_clear(void)
-{
-    for (int i = 0, peers = ftk_peers_count(); i < peers; i++) {
-        struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
-        p->messages = p->bytes = 0;
-    }
 }
 
 /* ---- the file ------------------------------------------------------------------------ */
@@ -227,3 +228,15 @@ int ftk_matrix_save(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     free(w.row);
     return rc == FTKIT_ERR_PEER ? rc : FTKIT_OK;
 }
+
+/* ---- the part ------------------------------------------------------------------------ */
+
+/* Messages before the first line are not of teams. */
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)kind;
+    if (first)
+        clear();
+}
+
+const struct ftk_part ftk_part_matrix = { .line = pass_line };

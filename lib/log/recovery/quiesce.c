@@ -224,8 +224,7 @@ int ftk_quiesce(const struct ftk_log_repair *r)
     const struct ftk_sure act = { r->act, NULL, "quiescing" };
     struct quiescing s = { .r = r, .act = r->act, .watch = MPI_REQUEST_NULL };
     (void)FTK_FAULT("log.settle");
-    if (l->mode->quiesce)
-        l->mode->quiesce(r);
+    ftk_parts_quiesce(r);
     ftk_det_hold(r->back[r->me]);
     int rc = announce(&act, r->n);
     if (rc == FTKIT_OK)

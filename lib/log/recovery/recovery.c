@@ -134,16 +134,8 @@ static int roll_back(const struct ftk_log_repair *r)
         ftk_log_enter(ftk_recovery_phase());
     else if (!r->is_new[r->me] && !in_set_up)
         ftk_log_begin_rollback();
-    ftk_apart_forget();
-    ftk_slog_clear();
-    ftk_channel_clear();
-    ftk_overtake_clear();
-    ftk_suppress_clear();
-    if (!in_set_up)
-        ftk_unexp_clear();
-    if (l->mode->roll_back)
-        l->mode->roll_back(!others_are_back());
-    int rc = ftk_det_back();
+    const struct ftk_rollback b = { !others_are_back(), in_set_up };
+    int rc = ftk_parts_roll_back(&b);
     if (rc == FTKIT_OK && r->is_new[r->me] && r->line > 0) {
         ftk_log_enter(FTK_PHASE_SETUP_REPLAY);
         rc = ftk_log_read_setup(l->ctx, r->line);
@@ -199,7 +191,7 @@ static enum ftk_nap look_at_replay(void)
     return ftk_line_still_sends() ? FTK_NAP_AWAKE : FTK_NAP_SLEEP;
 }
 
-void ftk_recovery_forget_replay(void)
+static void forget_replay(void)
 {
     ftk_nap_end();
     free(replaying);
@@ -213,7 +205,7 @@ static void nap_while_others_replay(const struct ftk_log_repair *r)
 {
     const struct ftk_det_mode *m = ftk_log.mode;
     const int n = ftk_log_plane_size(), first = ftk_log_plane_of(r->me) * n;
-    ftk_recovery_forget_replay();
+    forget_replay();
     replaying = malloc((size_t)n * sizeof *replaying); /* NULL: this rank does not sleep */
     for (int k = first; replaying && k < first + n; k++)
         if (r->back[k])
@@ -237,17 +229,6 @@ bool ftk_recovery_missed(
 {
     *next = ftk_job_state.next_event;
     return ftk_line_is_missed(ctx, r);
-}
-
-/* The log passes the line whose commit this rank has not seen. */
-static void pass_missed_line(struct ftkit_ctx *ctx)
-{
-    ftk_line_forget(ctx);
-    ftk_channel_shift(); /* messages drained since the line count */
-    ftk_log.line.count = ftk_job_state.lines;
-    ftk_det_line();
-    ftk_line_number_receives();
-    ftk_mode_line();
 }
 
 /* The epoch begins: its communicators, with nothing sent yet. */
@@ -285,11 +266,11 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     if (!r->fresh && l->apart.open)
         ftk_apart_install(ctx, r);
     else if (!r->fresh && ftk_line_is_missed(ctx, r))
-        pass_missed_line(ctx);
+        ftk_line_pass(ctx, FTK_PASS_MISSED, ctx->policy.calls);
     ftk_line_end();
     if (!r->fresh)
         ftk_job_adopt(r);
-    rc = l->mode->install ? l->mode->install(r) : FTKIT_OK;
+    rc = ftk_parts_install(r);
     lead_without(l->epoch.all_rolled_back); /* the new leader has taken over from the old one */
     if (rc != FTKIT_OK || r->fresh)
         return rc;
@@ -309,3 +290,5 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     ftk_apart_stay(ctx);
     return rc;
 }
+
+const struct ftk_part ftk_part_replay = { .close = forget_replay };

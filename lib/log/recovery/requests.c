@@ -17,6 +17,7 @@
 #include "log/coll.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/part.h"
 #include "log/plane.h"
 #include "log/recovery.h"
 #include "log/saved.h"
@@ -759,7 +760,7 @@ static void release_set_up(const struct ftkit_ctx *ctx)
             ftk_unexp_free(ftk_matched_take(ftk_handles_message(h, i)));
 }
 
-void ftk_requests_close(void)
+static void close_under_way(void)
 {
     ftk_requests_drop();
     ftk_requests_saved(); /* a set may have ended the job */
@@ -840,3 +841,17 @@ void ftk_requests_begin(void)
             begin_one(&back.v[i]);
     clear_back();
 }
+
+/* ---- the part ------------------------------------------------------------------------ */
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)first;
+    if (kind == FTK_PASS_CUT)
+        ftk_requests_saved();
+}
+
+const struct ftk_part ftk_part_under_way = { .forget = ftk_requests_drop,
+    .close = close_under_way,
+    .line = pass_line,
+    .discard = ftk_requests_saved };

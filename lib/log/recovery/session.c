@@ -50,48 +50,13 @@ static int start_log(struct ftkit_ctx *ctx)
 static void close_log(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
-    ftk_alone_reset();
     if (l->on) {
         ftk_layer_off();
         l->on = false;
-        ftk_apart_close();
         ftk_log_begin_rollback(); /* ends the requests that the program has left under way */
-        ftk_coll_forget();
-        ftk_requests_close();
-        ftk_p2p_forget_requests();
-        ftk_coll_close();
-        ftk_vcomm_close(ftk_idup_clear);
+        ftk_parts_forget();
     }
-    ftk_send_close();
-    ftk_match_close();
-    ftk_req_close();
-    ftk_p2p_over_close();
-    ftk_p2p_close_types();
-    ftk_matched_clear();
-    if (l->mode->close)
-        l->mode->close();
-    ftk_control_close();
-    ftk_det_close();
-    ftk_det_clean(ctx->job);
-    ftk_det_forget_search();
-    ftk_unexp_clear();
-    ftk_setup_log_clear();
-    ftk_set_up_close();
-    ftk_channel_clear();
-    ftk_sent_clear();
-    ftk_suppress_clear();
-    ftk_suppress_forget();
-    ftk_recovery_forget_replay();
-    ftk_job_state_forget();
-    ftk_slog_clear();
-    ftk_peers_close();
-    ftk_log_free_comms(ctx);
-    ftk_overtake_free();
-    ftk_layer_forget();
-    free(l->calls.outs);
-    free(l->team);
-    free(l->node);
-    free(l->home);
+    ftk_parts_close();
     memset(l, 0, sizeof *l);
     ctx->log = NULL;
 }
@@ -209,10 +174,13 @@ static int decide(void *data, size_t bytes)
     return rc;
 }
 
-/* ---- the table of the log (log_ops.h) ------------------------------------------------ */
+/* ---- the parts of the log (parts.h) -------------------------------------------------- */
 
-static const struct ftk_req_hooks request_hooks = { ftk_p2p_has, ftk_p2p_part };
-static const struct ftk_coll_hooks coll_hooks = { ftk_coll_poll, ftk_coll_progress };
+#define ENTRY(word) &ftk_part_##word,
+static const struct ftk_part *const parts[] = { FTK_LOG_PARTS(ENTRY) };
+_Static_assert(sizeof parts / sizeof parts[0] < FTK_PARTS_MOST, "more parts than there is room");
+
+/* ---- the table of the log (log_ops.h) ------------------------------------------------ */
 
 static const struct ftk_log_ops log_ops = {
     .start = start_log,
@@ -284,8 +252,6 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     ftk_log.line.none_yet = true;
     ftk_log.mode = ftk_mode_of(ctx->cfg.log_dets);
     ftk_log.apart.on = ctx->cfg.line == FTK_LINE_APART;
-    ftk_log.apart.turn = ftk_log.apart.on ? ftk_apart_turn : NULL;
-    ftk_log.apart.look = ftk_apart_look;
     if (ftk_log.apart.on && ctx->cfg.log_dets == FTK_DETS_NODE)
         ftk_log.mode = &ftk_mode_node_apart;
     if (ctx->cfg.replicas > 1 && ctx->cfg.log_dets == FTK_DETS_NODE)
@@ -295,8 +261,7 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     for (int c = 0; c < FTK_LOG_COMMS; c++)
         ftk_log.epoch.real[c] = ftk_log.epoch.next[c] = MPI_COMM_NULL;
     ftk_log.repair = repair;
-    ftk_log.requests = &request_hooks;
-    ftk_log.colls = &coll_hooks;
+    ftk_parts_begin(parts, sizeof parts / sizeof parts[0]);
     ctx->log = &log_ops;
     return ftk_region_add_log(ctx, FTK_LOG_REGION, &ftk_image_ops);
 }

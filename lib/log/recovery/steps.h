@@ -7,7 +7,7 @@
 #define FTK_LOG_STEPS_H
 
 #include "core/log_ops.h"
-#include "log/log.h"
+#include "log/part.h"
 
 /* ---- contexts.c ---------------------------------------------------------------------- */
 
@@ -17,9 +17,6 @@ int ftk_contexts_make(const struct ftk_log_repair *r);
  * to them. */
 int ftk_contexts_retire(struct ftkit_ctx *ctx, MPI_Comm *comms);
 
-/* The log is closed: retire all. */
-void ftk_log_free_comms(struct ftkit_ctx *ctx);
-
 /* ---- drain.c ------------------------------------------------------------------------- */
 
 /* One look at each request under way. */
@@ -28,10 +25,6 @@ void ftk_drain_poll(void);
  * with not_from[rank] (NULL: no exception).  progress(arg) is called between looks; an error of it,
  * such as a failure, ends the draining. */
 int ftk_drain_all(const int *not_from, int (*progress)(void *arg), void *arg);
-
-/* ---- recovery.c ----------------------------------------------------------------------- */
-
-void ftk_recovery_forget_replay(void); /* the log is closed */
 
 /* ---- line.c --------------------------------------------------------------------------- */
 
@@ -66,8 +59,6 @@ extern struct ftk_job_state {
 int ftk_job_enter(const struct ftk_log_repair *r);
 /* Collective over r->act, at an opening. */
 int ftk_job_make_teams(const struct ftk_log_repair *r);
-/* The log closes. */
-void ftk_job_state_forget(void);
 /* Collective over r->act: all ranks get ftk_job_state. */
 int ftk_job_share(const struct ftk_log_repair *r);
 /* The ranks have agreed: ftk_job_state becomes the state of this rank. */
@@ -75,26 +66,15 @@ void ftk_job_adopt(const struct ftk_log_repair *r);
 
 /* ---- line.c -------------------------------------------------------------------------- */
 
-/* Note the receives under way, for their determinants after the line; apart: this rank cuts. */
-int ftk_line_note_receives(bool apart);
-/* The set of this rank's cut is committed.  calls: of ftkit_checkpoint() at the cut; persistent:
- * persistent requests made before the cut. */
-void ftk_line_committed_apart(struct ftkit_ctx *ctx, uint64_t calls, uint32_t persistent);
+/* The log passes the line, which is committed.  calls: of ftkit_checkpoint() at the line. */
+void ftk_line_pass(struct ftkit_ctx *ctx, enum ftk_pass kind, uint64_t calls);
 
 /* ---- image.c, line apart ------------------------------------------------------------- */
 
-/* This rank cuts: write what changes after the cut.  Then late messages and the tail are known.
- * Then the set is over. */
+/* This rank cuts: write what changes after the cut.  Then late messages and the tail are known. */
 int ftk_image_cut(void);
 int ftk_image_settle(void);
-void ftk_image_drop(void);
-void ftk_image_close(void); /* the log closes */
-
-/* A line is committed: messages that were sent before the line are not needed again. */
-void ftk_line_forget(struct ftkit_ctx *ctx);
 /* Whether this rank was writing a set and has not seen the commit, which another rank knows. */
 bool ftk_line_is_missed(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
-/* The line is committed, and its determinants begin: number the receives under way anew. */
-void ftk_line_number_receives(void);
 
 #endif

@@ -153,3 +153,5 @@ int ftk_suppress_take(int n)
         }
     return FTKIT_OK;
 }
+
+const struct ftk_part ftk_part_points = { .close = ftk_suppress_forget };

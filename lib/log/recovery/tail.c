@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "log/det.h"
+#include "log/part.h"
 
 enum { CHANNEL = 4, DET = sizeof(struct ftk_det) / sizeof(uint64_t) };
 _Static_assert(sizeof(struct ftk_det) == DET * sizeof(uint64_t), "a determinant is whole words");
@@ -174,3 +175,5 @@ int ftk_tail_apply(void)
     ftk_tail_forget();
     return rc;
 }
+
+const struct ftk_part ftk_part_tail = { .close = ftk_tail_forget };

@@ -5,6 +5,7 @@
 #include "log/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
+#include "log/part.h"
 #include "log/control.h"
 #include "log/set_up.h"
 
@@ -72,7 +73,7 @@ static void drop_aside(struct ftk_req *r)
     aside_to = NULL;
 }
 
-void ftk_match_close(void)
+static void close_aside(void)
 {
     aside = (struct ftk_req){ 0 }; /* the MPI may still write to a buffer: aside_to is not freed */
     aside_to = NULL;
@@ -369,7 +370,7 @@ static int take_aside(const struct ftk_envelope *found, MPI_Message *m, const MP
                           : NULL;
     if (!h)
         return rc == MPI_SUCCESS ? MPI_ERR_NO_MEM : rc;
-    static const struct ftk_req_ops ops = { end_aside, drop_aside };
+    static const struct ftk_req_ops ops = { .complete = end_aside, .drop = drop_aside };
     aside = (struct ftk_req){ .ops = &ops,
         .kind = FTK_REQ_RECV,
         .internal = true,
@@ -576,3 +577,6 @@ int ftk_match_mprobed(struct ftk_req *r)
     }
     return rc;
 }
+
+const struct ftk_part ftk_part_match = { .close = close_aside,
+    .progress = ftk_p2p_progress_mprobed };

@@ -9,6 +9,7 @@
 
 #include "log/log.h"
 #include "log/p2p.h"
+#include "log/part.h"
 
 struct completed {
     uint64_t seq;        /* of its receive */
@@ -102,9 +103,35 @@ void ftk_overtake_clear(void)
     list.n = 0;
 }
 
-void ftk_overtake_free(void)
+static void free_list(void)
 {
     free(list.v);
     list.v = NULL;
     list.n = list.room = 0;
 }
+
+/* Together: no receive under way has been matched. */
+static int cut(bool apart)
+{
+    if (!apart)
+        ftk_overtake_clear();
+    return FTKIT_OK;
+}
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)first;
+    if (kind == FTK_PASS_MET)
+        ftk_overtake_clear();
+}
+
+static int roll_back(const struct ftk_rollback *b)
+{
+    (void)b;
+    ftk_overtake_clear();
+    return FTKIT_OK;
+}
+
+const struct ftk_part ftk_part_overtake = {
+    .close = free_list, .cut = cut, .line = pass_line, .roll_back = roll_back
+};

@@ -7,12 +7,11 @@
 #include "log/mode.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/part.h"
 #include "log/set_up.h"
 
-#define TURNS 16       /* looks at requests for each look at the watch */
-#define TURNS_CLOCK 64 /* ... for each look at the clock */
+#define TURNS_CLOCK 64 /* looks at requests for each look at the clock */
 #define LONG_S 1.0     /* a wait that others may hear of */
-#define TURNS_OPEN 4   /* ... for each step of a set that is open; the first look may have one */
 #define SMALL 512      /* bytes of a message that MPI_Send sends without a request of the log */
 
 /* A replacement receives a message that the set-up of the lost process never received; the MPI
@@ -39,15 +38,12 @@ void ftk_p2p_keep_going(void)
 {
     if (!ftk_log.on || ftk_log_is_rolling_back())
         return;
-    if (ftk_log.line.state == FTK_LINE_AWAY) {
-        ftk_log.colls->poll();
-        ftk_p2p_progress_mprobed();
-    }
-    ftk_mode_progress();
+    if (ftk_log.line.state == FTK_LINE_AWAY)
+        ftk_parts_progress();
+    ftk_parts_serve();
     if (ftk_log.mode->waits)
         ftk_log.mode->waits();
-    if (ftk_log.apart.turn)
-        ftk_log.apart.turn();
+    ftk_parts_turn(0);
 }
 
 /* A wait without an end has no other sign: the ranks wait for messages that nobody sends.  Say what
@@ -81,14 +77,11 @@ int ftk_log_progress(unsigned *turns)
     struct ftk_log *l = &ftk_log;
     if (ftk_log_is_rolling_back())
         return ftk_log_error();
-    ftk_log.colls->poll();
-    ftk_p2p_progress_mprobed();
-    ftk_mode_progress();
-    const bool watches = ++*turns % TURNS == 0;
-    if (l->apart.turn && watches)
-        l->apart.turn();
-    else if (l->apart.open && *turns % TURNS_OPEN == 1)
-        l->apart.look();
+    ftk_parts_progress();
+    ftk_parts_serve();
+    const bool watches = ++*turns % FTK_TURNS_WATCH == 0;
+    if (watches || *turns % FTK_TURNS_SHORT == 1)
+        ftk_parts_turn(*turns);
     if (ftk_log_is_rolling_back()) /* the job halts */
         return ftk_log_error();
     if (l->ctx->detect.failed || (watches && ftk_detect_poll(l->ctx)))
@@ -277,7 +270,7 @@ static void progress_pair(struct ftk_req *r)
 int ftk_req_progress(struct ftk_req *r)
 {
     if (!ftk_req_is_done(r) && r->state != FTK_REQ_HALF)
-        (void)(r->kind == FTK_REQ_COLL ? ftk_log.colls->progress(r) : progress_any(r));
+        (void)(r->kind == FTK_REQ_COLL ? r->ops->progress(r) : progress_any(r));
     if (r->pair && (ftk_req_is_done(r) || r->state == FTK_REQ_HALF))
         progress_pair(r);
     if (ftk_req_is_done(r) && r->then) {

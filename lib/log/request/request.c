@@ -9,6 +9,7 @@
 #include "core/mpi_shim.h"
 #include "log/mode.h"
 #include "log/p2p.h"
+#include "log/part.h"
 
 #define POOL_MAX (1u << 22)
 
@@ -48,7 +49,7 @@ int ftk_req_finish(struct ftk_req *r, int error)
     r->recv.wildcard_seq = 0;
     ftk_log.queue.nmprobed -= r->state == FTK_REQ_PROBING;
     ftk_mode_unhold(r);
-    if (r->ops)
+    if (r->ops && r->ops->drop)
         r->ops->drop(r);
     if (r->real != MPI_REQUEST_NULL)
         r->own = NULL; /* not freed: the MPI may still read it */
@@ -165,7 +166,8 @@ struct ftk_req *ftk_req_numbered(int number)
     return number >= 0 && (size_t)number < ftk_req_pool.used ? &ftk_req_pool.at[number] : NULL;
 }
 
-bool ftk_p2p_has(const struct ftk_vcomm *vc)
+/* Whether the program has a request on vc, complete or not. */
+static bool has(const struct ftk_vcomm *vc)
 {
     for (size_t i = 0; i < ftk_req_pool.used; i++)
         if (ftk_req_pool.at[i].state != FTK_REQ_FREE && !ftk_req_pool.at[i].freed_active
@@ -175,7 +177,8 @@ bool ftk_p2p_has(const struct ftk_vcomm *vc)
     return false;
 }
 
-void ftk_p2p_part(const struct ftk_vcomm *vc)
+/* vc is deleted: its inactive persistent requests become stale. */
+static void part(const struct ftk_vcomm *vc)
 {
     for (size_t i = 0; i < ftk_req_pool.used; i++)
         if (ftk_req_pool.at[i].state == FTK_REQ_INACTIVE && ftk_req_pool.at[i].vc == vc)
@@ -210,7 +213,9 @@ static bool is_since(const struct ftk_req *r)
     return l->count > 0 && r->born > 0 && r->born + (l->of_sibling ? 1 : 0) >= l->count;
 }
 
-void ftk_p2p_forget_requests(void)
+/* This rank rolls back: delete the program's requests; persistent ones become inactive, and stale if
+ * the program made them after the line. */
+static void forget(void)
 {
     for (size_t i = 0; i < ftk_req_pool.used; i++) {
         struct ftk_req *r = &ftk_req_pool.at[i];
@@ -229,11 +234,23 @@ void ftk_p2p_forget_requests(void)
     }
 }
 
-void ftk_p2p_born_after(uint32_t id)
+/* The persistent requests that the program made before its cut. */
+static uint32_t made_at_cut;
+
+static int cut(bool apart)
 {
-    for (size_t i = 0; i < ftk_req_pool.used; i++) {
+    (void)apart;
+    made_at_cut = ftk_log.queue.npersistent;
+    return FTKIT_OK;
+}
+
+/* Persistent requests that were made after the cut are made after the line. */
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)first;
+    for (size_t i = 0; kind == FTK_PASS_CUT && i < ftk_req_pool.used; i++) {
         struct ftk_req *r = &ftk_req_pool.at[i];
-        if (r->state != FTK_REQ_FREE && r->persistent && r->id > id && !r->stale)
+        if (r->state != FTK_REQ_FREE && r->persistent && r->id > made_at_cut && !r->stale)
             r->born = (uint32_t)ftk_log.line.count;
     }
 }
@@ -275,8 +292,9 @@ static void free_late_types(void)
     nlate = kept;
 }
 
-void ftk_req_close(void)
+static void close_requests(void)
 {
+    made_at_cut = 0;
     free_late_types();
     if (nlate > 0)
         return; /* types of persistent requests that the program has not freed */
@@ -291,3 +309,12 @@ static void *reserve(size_t bytes)
         NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
+
+/* ---- the part ------------------------------------------------------------------------ */
+
+const struct ftk_part ftk_part_requests = { .forget = forget,
+    .close = close_requests,
+    .uses_comm = has,
+    .comm_gone = part,
+    .cut = cut,
+    .line = pass_line };

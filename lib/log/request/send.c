@@ -7,6 +7,7 @@
 #include "log/mode.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/part.h"
 #include "log/set_up.h"
 
 #define REAP 64    /* sends under way before a look at them, which may yield the processor */
@@ -47,7 +48,7 @@ void ftk_p2p_reap(size_t most)
     reap_at = kept + REAP;
 }
 
-void ftk_send_close(void)
+static void close_sends(void)
 {
     ftk_p2p_reap(SIZE_MAX);
     for (size_t i = 0; i < nsending; i++)
@@ -386,3 +387,5 @@ static void report_difference(const struct ftk_req *r, uint64_t n)
         ftk_log.ctx->cfg.replicas > 1 ? ", or a bit of the first message had flipped" : "");
     ftk_log.stats.differs++;
 }
+
+const struct ftk_part ftk_part_send = { .close = close_sends };

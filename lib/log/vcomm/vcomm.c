@@ -23,6 +23,7 @@
 #include "log/attr.h"
 #include "log/comm.h"
 #include "log/inter.h"
+#include "log/part.h"
 #include "replica/planes.h"
 
 #define SLOTS ((size_t)8192)
@@ -152,7 +153,7 @@ static int vcomm_delete(struct ftk_vcomm *vc, bool handle)
         dying = outer;
         dying_handle = outer_handle;
     }
-    ftk_log.requests->part(vc);
+    ftk_parts_comm_gone(vc);
     ftk_topo_free(&vc->topo);
     free(vc->member);
     free(vc->index);
@@ -201,7 +202,7 @@ static bool busy(const struct ftk_vcomm *vc)
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
         if (r->vc == vc)
             return true;
-    return ftk_log.requests->uses_comm(vc);
+    return ftk_parts_use_comm(vc);
 }
 
 static void unlink_from_list(struct ftk_vcomm *vc)
@@ -227,7 +228,7 @@ void ftk_vcomm_give_up(struct ftk_vcomm *vc)
 int ftk_vcomm_free(struct ftk_vcomm *vc)
 {
     vc->freed = true;
-    vc->holds = ftk_log.requests->uses_comm(vc);
+    vc->holds = ftk_parts_use_comm(vc);
     if (!vc->holds)
         ftk_vcomm_give_up(vc);
     find_anew();
@@ -247,17 +248,20 @@ static void discard_all(struct ftk_vcomm *go)
     }
 }
 
-void ftk_vcomm_cut(void)
+static int cut(bool apart)
 {
+    if (!apart)
+        return FTKIT_OK;
     for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next) {
         vc->cut_colls = vc->colls;
         vc->at_cut = vc->freed ? FTK_VCOMM_FREED : FTK_VCOMM_LIVES;
     }
     ftk_log.vcomms.cut_used = ftk_log.vcomms.used;
+    return FTKIT_OK;
 }
 
 /* The set has the communicators that the program had at the cut. */
-void ftk_vcomm_cut_line(void)
+static void pass_cut(void)
 {
     struct ftk_vcomm *go = NULL;
     for (struct ftk_vcomm **p = &ftk_log.vcomms.list; *p;) {
@@ -324,7 +328,7 @@ void ftk_vcomm_leave(void)
  * these handles while it returns to its loop.  So the handles are detached: they belong to the
  * program.  MPI does not give out a handle again that is not freed, so no old value of a variable
  * means a new communicator. */
-void ftk_vcomm_back(void (*forget)(void))
+void ftk_vcomm_back(void)
 {
     struct ftk_vcomm *go = NULL;
     ndetached = 0;
@@ -342,7 +346,6 @@ void ftk_vcomm_back(void (*forget)(void))
     }
     ftk_log.vcomms.used = ftk_log.vcomms.line_used;
     find_anew();
-    forget();
     while (go) {
         struct ftk_vcomm *next = go->next;
         if (!go->freed && ndetached < FTK_LOG_ALL)
@@ -436,6 +439,35 @@ static void close_handles(void)
     base = MPI_COMM_NULL;
 }
 
+/* The function may follow an ftk_vcomm_open() that has failed.  Handles that the program has not
+ * freed are detached: they are communicators of one process. */
+static void close_comms(void)
+{
+    struct ftk_vcomm *go = ftk_log.vcomms.list;
+    bool listed = go != NULL;
+    struct ftk_vcomm *user = ftk_log.vcomms.user, *world = ftk_log.vcomms.world;
+    ftk_log.vcomms.list = ftk_log.vcomms.user = ftk_log.vcomms.world = NULL;
+    memset(&ftk_log.vcomms.used, 0, sizeof ftk_log.vcomms.used);
+    ftk_log.vcomms.line_used = ftk_log.vcomms.used;
+    find_anew();
+    while (go) {
+        struct ftk_vcomm *next = go->next;
+        int rc = vcomm_delete(go, go->freed || go == user);
+        if (rc != MPI_SUCCESS)
+            ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
+        go = next;
+    }
+    if (!listed && user)
+        ftk_vcomm_discard(user);
+    if (!listed)
+        free(world);
+    free(words);
+    words = NULL;
+    memset(detached, 0, sizeof detached);
+    ndetached = 0;
+    close_handles();
+}
+
 int ftk_vcomm_open(void)
 {
     int rc = MPI_SUCCESS;
@@ -453,44 +485,13 @@ int ftk_vcomm_open(void)
     if (rc == MPI_SUCCESS)
         rc = open_handles();
     if (rc != MPI_SUCCESS) {
-        ftk_vcomm_close(NULL);
+        close_comms();
         return rc;
     }
     ftk_vcomm_publish(ftk_log.vcomms.world);
     ftk_vcomm_publish(ftk_log.vcomms.user);
     ftk_log.vcomms.line_used = ftk_log.vcomms.used;
     return MPI_SUCCESS;
-}
-
-/* The function may follow an ftk_vcomm_open() that has failed.  Handles that the program has not
- * freed are detached: they are communicators of one process. */
-void ftk_vcomm_close(void (*forget)(void))
-{
-    struct ftk_vcomm *go = ftk_log.vcomms.list;
-    bool listed = go != NULL;
-    struct ftk_vcomm *user = ftk_log.vcomms.user, *world = ftk_log.vcomms.world;
-    ftk_log.vcomms.list = ftk_log.vcomms.user = ftk_log.vcomms.world = NULL;
-    memset(&ftk_log.vcomms.used, 0, sizeof ftk_log.vcomms.used);
-    ftk_log.vcomms.line_used = ftk_log.vcomms.used;
-    find_anew();
-    if (forget)
-        forget();
-    while (go) {
-        struct ftk_vcomm *next = go->next;
-        int rc = vcomm_delete(go, go->freed || go == user);
-        if (rc != MPI_SUCCESS)
-            ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
-        go = next;
-    }
-    if (!listed && user)
-        ftk_vcomm_discard(user);
-    if (!listed)
-        free(world);
-    free(words);
-    words = NULL;
-    memset(detached, 0, sizeof detached);
-    ndetached = 0;
-    close_handles();
 }
 
 /* ---- memory for the words of an exchange --------------------------------------------- */
@@ -510,3 +511,16 @@ void ftk_vcomm_describe(const struct ftk_vcomm *vc, char *text, size_t room)
     else
         snprintf(text, room, "a communicator of %d ranks without a name", vc->size);
 }
+
+/* ---- the part ------------------------------------------------------------------------ */
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)first;
+    if (kind == FTK_PASS_CUT)
+        pass_cut();
+    else
+        ftk_vcomm_line();
+}
+
+const struct ftk_part ftk_part_vcomm = { .close = close_comms, .cut = cut, .line = pass_line };

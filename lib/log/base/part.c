@@ -1,0 +1,130 @@
+/* The parts of the log that is open (see part.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "log/part.h"
+
+#include <string.h>
+
+struct ftk_parts ftk_parts;
+
+#define EACH(p) (const struct ftk_part *const *p = ftk_parts.v; p < ftk_parts.v + ftk_parts.n; p++)
+
+void ftk_parts_begin(const struct ftk_part *const *all, size_t n)
+{
+    struct ftk_parts *t = &ftk_parts;
+    size_t progress = 0, serve = 0, turn = 0;
+    memset(t, 0, sizeof *t);
+    for (size_t i = 0; i < n; i++) {
+        const struct ftk_part *p = all[i]->serves ? all[i]->serves() : all[i];
+        if (!p)
+            continue;
+        t->v[t->n++] = p;
+        if (p->progress)
+            t->progress[progress++] = p->progress;
+        if (p->serve)
+            t->serve[serve++] = p->serve;
+        if (p->turn)
+            t->turn[turn++] = p->turn;
+    }
+}
+
+int ftk_parts_open(int n)
+{
+    int rc = FTKIT_OK;
+    for
+        EACH(p)
+    if (rc == FTKIT_OK && (*p)->open)
+        rc = (*p)->open(n);
+    return rc;
+}
+
+void ftk_parts_forget(void)
+{
+    for
+        EACH(p)
+    if ((*p)->forget)
+        (*p)->forget();
+}
+
+void ftk_parts_close(void)
+{
+    for (size_t i = ftk_parts.n; i > 0; i--)
+        if (ftk_parts.v[i - 1]->close)
+            ftk_parts.v[i - 1]->close();
+    memset(&ftk_parts, 0, sizeof ftk_parts);
+}
+
+bool ftk_parts_use_comm(const struct ftk_vcomm *vc)
+{
+    for
+        EACH(p)
+    if ((*p)->uses_comm && (*p)->uses_comm(vc))
+        return true;
+    return false;
+}
+
+void ftk_parts_comm_gone(const struct ftk_vcomm *vc)
+{
+    for
+        EACH(p)
+    if ((*p)->comm_gone)
+        (*p)->comm_gone(vc);
+}
+
+int ftk_parts_cut(bool apart)
+{
+    int rc = FTKIT_OK;
+    for
+        EACH(p)
+        {
+            const int own = (*p)->cut ? (*p)->cut(apart) : FTKIT_OK;
+            rc = rc == FTKIT_OK ? own : rc;
+        }
+    return rc;
+}
+
+void ftk_parts_line(enum ftk_pass kind, bool first)
+{
+    for
+        EACH(p)
+    if ((*p)->line)
+        (*p)->line(kind, first);
+}
+
+void ftk_parts_discard(void)
+{
+    for
+        EACH(p)
+    if ((*p)->discard)
+        (*p)->discard();
+}
+
+void ftk_parts_quiesce(const struct ftk_log_repair *r)
+{
+    for
+        EACH(p)
+    if ((*p)->quiesce)
+        (*p)->quiesce(r);
+}
+
+int ftk_parts_install(const struct ftk_log_repair *r)
+{
+    int rc = FTKIT_OK;
+    for
+        EACH(p)
+    if (rc == FTKIT_OK && (*p)->install)
+        rc = (*p)->install(r);
+    return rc;
+}
+
+int ftk_parts_roll_back(const struct ftk_rollback *b)
+{
+    int rc = FTKIT_OK;
+    for
+        EACH(p)
+        {
+            const int own = (*p)->roll_back ? (*p)->roll_back(b) : FTKIT_OK;
+            rc = rc == FTKIT_OK ? own : rc;
+        }
+    return rc;
+}

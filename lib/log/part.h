@@ -1,0 +1,132 @@
+/* What the log asks of each of its parts.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A part is a unit with a state of its own, such as the collectives, the determinants or the
+ * virtual communicators.  The log goes through a wait, a line, a rollback or its end by asking all
+ * parts in the order of parts.h, and knows none of them by name.  A function that is NULL does
+ * nothing.  Functions that return int return codes of ftkit. */
+#ifndef FTK_LOG_PART_H
+#define FTK_LOG_PART_H
+
+#include "log/log.h"
+#include "log/parts.h"
+
+/* How a line is passed. */
+enum ftk_pass {
+    FTK_PASS_MET,    /* all ranks are at the line, and have no messages in flight */
+    FTK_PASS_MISSED, /* another rank has seen the commit, and this rank learns of it in a repair: it
+                        may have drained messages that were sent after the line */
+    FTK_PASS_CUT     /* a line apart: this rank has gone on since its cut */
+};
+
+/* A rollback of this rank. */
+struct ftk_rollback {
+    bool others_stay; /* there are ranks that do not roll back */
+    bool in_set_up;   /* it replays set-up, and continues with the rest of its set-up log */
+};
+
+struct ftk_part {
+    /* The part that serves this log: this one, another one, or NULL: none.  No function: this
+     * one. */
+    const struct ftk_part *(*serves)(void);
+
+    /* ---- the life of the log ---- */
+
+    /* This process has got its rank among n: make tables.  Called in each repair. */
+    int (*open)(int n);
+    /* This rank rolls back, or the log closes: drop what the program has under way.  All calls
+     * fail. */
+    void (*forget)(void);
+    /* The log closes: the state is that of a process that never had a log.  Parts close in the
+     * opposite order.  A part that was never opened closes, too. */
+    void (*close)(void);
+
+    /* ---- progress ---- */
+
+    /* One look in a wait, while no set is written: what the program has begun goes on. */
+    void (*progress)(void);
+    /* One look in any wait, also while a set is written: give other ranks what they wait for. */
+    void (*serve)(void);
+    /* Some looks of a wait, for work that may take longer than a message.  turns: number of the
+     * look in its wait; 0: the call does not wait for the log. */
+    void (*turn)(unsigned turns);
+
+    /* ---- communicators of the program ---- */
+
+    /* Whether the program may still use vc by something of this part. */
+    bool (*uses_comm)(const struct ftk_vcomm *vc);
+    /* vc is deleted. */
+    void (*comm_gone)(const struct ftk_vcomm *vc);
+
+    /* ---- lines and failures ---- */
+
+    /* The line is here, if the set is committed.  apart: this rank cuts, and goes on.  All parts
+     * are asked, also after an error. */
+    int (*cut)(bool apart);
+    /* The line is committed (counted by ftk_log.line.count).  first: no line was before. */
+    void (*line)(enum ftk_pass kind, bool first);
+    /* Line apart: the set of the cut is given up. */
+    void (*discard)(void);
+    /* In a repair, before the messages on the old communicators are drained: send what cannot be
+     * sent later. */
+    void (*quiesce)(const struct ftk_log_repair *r);
+    /* The ranks have agreed on the epoch; messages in the old communicators are gone. */
+    int (*install)(const struct ftk_log_repair *r);
+    /* This rank rolls back to the line: drop the state since then.  All parts are asked, also after
+     * an error. */
+    int (*roll_back)(const struct ftk_rollback *b);
+};
+
+#define FTK_DECLARE_PART(word) extern const struct ftk_part ftk_part_##word;
+FTK_LOG_PARTS(FTK_DECLARE_PART)
+#undef FTK_DECLARE_PART
+
+/* Looks of a wait between two calls of turn(); the first look of a wait is one of them */
+enum { FTK_TURNS_WATCH = 16, FTK_TURNS_SHORT = 4 };
+
+/* ---- the parts of this log, in their order (base/part.c) --------------------------------- */
+
+enum { FTK_PARTS_MOST = 64 };
+extern struct ftk_parts {
+    const struct ftk_part *v[FTK_PARTS_MOST]; /* [n] */
+    size_t n;
+    /* the functions that every look of a wait calls; NULL: the end */
+    void (*progress[FTK_PARTS_MOST])(void);
+    void (*serve[FTK_PARTS_MOST])(void);
+    void (*turn[FTK_PARTS_MOST])(unsigned turns);
+} ftk_parts;
+
+/* The log opens: these parts [n] serve it.  ftk_log has its mode. */
+void ftk_parts_begin(const struct ftk_part *const *all, size_t n);
+
+/* Each function asks all parts.  The first error. */
+int ftk_parts_open(int n);
+void ftk_parts_forget(void);
+void ftk_parts_close(void);
+bool ftk_parts_use_comm(const struct ftk_vcomm *vc);
+void ftk_parts_comm_gone(const struct ftk_vcomm *vc);
+int ftk_parts_cut(bool apart);
+void ftk_parts_line(enum ftk_pass kind, bool first);
+void ftk_parts_discard(void);
+void ftk_parts_quiesce(const struct ftk_log_repair *r);
+int ftk_parts_install(const struct ftk_log_repair *r);
+int ftk_parts_roll_back(const struct ftk_rollback *b);
+
+static inline void ftk_parts_progress(void)
+{
+    for (void (*const *f)(void) = ftk_parts.progress; *f; f++)
+        (*f)();
+}
+static inline void ftk_parts_serve(void)
+{
+    for (void (*const *f)(void) = ftk_parts.serve; *f; f++)
+        (*f)();
+}
+static inline void ftk_parts_turn(unsigned turns)
+{
+    for (void (*const *f)(unsigned) = ftk_parts.turn; *f; f++)
+        (*f)(turns);
+}
+
+#endif

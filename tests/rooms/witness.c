@@ -1,0 +1,74 @@
+/* A part of the message log for tests/rooms.t: it sees all that happens to the log, and reports it at
+ * the end.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "log/part.h"
+
+static struct {
+    int ranks;
+    uint64_t looks, turns, cuts, lines, back, forgotten;
+} seen;
+
+static int open_witness(int n)
+{
+    seen.ranks = n;
+    return FTKIT_OK;
+}
+
+static void forget(void)
+{
+    seen.forgotten++;
+}
+
+static void progress(void)
+{
+    seen.looks++;
+}
+
+static void turn(unsigned turns)
+{
+    (void)turns;
+    seen.turns++;
+}
+
+static int cut(bool apart)
+{
+    (void)apart;
+    seen.cuts++;
+    return FTKIT_OK;
+}
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)kind;
+    (void)first;
+    seen.lines++;
+}
+
+static int roll_back(const struct ftk_rollback *b)
+{
+    seen.back += b->others_stay;
+    return FTKIT_OK;
+}
+
+static void close_witness(void)
+{
+    ftk_report(FTKIT_DEBUG,
+        "context %s: rank %d: the witness of %d ranks saw %llu cuts, %llu lines, %llu rollbacks, "
+        "%llu forgets%s",
+        ftk_log.ctx->cfg.name, ftk_log.me, seen.ranks, (unsigned long long)seen.cuts,
+        (unsigned long long)seen.lines, (unsigned long long)seen.back,
+        (unsigned long long)seen.forgotten, seen.looks > 0 && seen.turns > 0 ? "" : ", no wait");
+    memset(&seen, 0, sizeof seen);
+}
+
+const struct ftk_part ftk_part_witness = { .open = open_witness,
+    .forget = forget,
+    .close = close_witness,
+    .progress = progress,
+    .turn = turn,
+    .cut = cut,
+    .line = pass_line,
+    .roll_back = roll_back };
