@@ -250,6 +250,7 @@ for my $case ([ 2, 'send', 2 ], [ 3, 'send', 2 ], [ 2, 'cancel', 3 ], [ 3, 'canc
     is(right($p, $j, n => $n, quiet => 1), '', "$r replicas, leads -m $mode");
 }
 is(chain_breaks($_), '', "$_ replicas: a new leader adopts what the lost one has decided") for 2, 3;
+is(chain_breaks($_, 1), '', "$_ replicas: nobody can read that, and all ranks go back") for 2, 3;
 {
     my $p = { name => 'cancels', steps => 60 };
     my $j = replicas(2, $p, env => { FTKIT_CHECKPOINT_PERIOD => '3 calls' });

@@ -24,6 +24,8 @@
  *     from shared memory, a live one by its last letter.
  *   - A letter that a live process has sent is received in the repair.
  *   - A new leader decides only what is not in its list.
+ *   - If nobody can read what a lost leader has decided (`blind`: its node is lost), all processes go
+ *     back to the line, and no outcome is left.
  *
  * Properties: no plane that is whole waits for ever, and all planes that are whole have the same
  * outcomes.  (Rezaei and Mueller, DINO, section 3: one replica decides for all.)
@@ -54,6 +56,7 @@ bool dead[NP];
 bool still[PLANES];
 bool knows[PLANES]; /* it has noticed a failure: a leader sends no letter any more */
 byte leader;
+bool blind; /* what a lost leader has decided cannot be read */
 byte left = FAILURES;
 byte i, p;
 
@@ -101,7 +104,7 @@ inline adopt(x, from)
     :: dead[from] ->
 #ifndef BREAK_ADOPT
         if
-        :: known[x] == 0 && shm[from] != 0 -> known[x] = shm[from]
+        :: known[x] == 0 && shm[from] != 0 && !blind -> known[x] = shm[from]
         :: else
         fi
 #else
@@ -121,6 +124,27 @@ inline adopt(x, from)
     fi;
     shm[x] = known[x];
     letter[x] = 0
+}
+
+/* All processes begin again at the line; the leader stays. */
+inline all_back()
+{
+    for (i : 0 .. NP - 1) {
+        known[i] = 0;
+        used[i] = false;
+        letter[i] = 0;
+        shm[i] = 0;
+        dead[i] = false
+    }
+    for (i : 0 .. PLANES - 1) {
+        word[i] = false;
+        mail[i] = 0;
+        still[i] = false;
+        knows[i] = false
+    }
+    i = 0;
+    hurt = false;
+    blind = false
 }
 
 inline repair()
@@ -152,7 +176,16 @@ inline repair()
         fi
     }
     i = 0;
-    hurt = false
+    hurt = false;
+    blind = false
+}
+
+inline die(x, with_node)
+{
+    left--;
+    dead[x] = true;
+    hurt = true;
+    blind = blind || with_node
 }
 
 inline read_letter(x)
@@ -187,7 +220,8 @@ inline read_letter(x)
     :: atomic { MAY(x, A) && known[x] != A -> decide(x, A) }                                       \
     :: atomic { MAY(x, B) && known[x] != B -> decide(x, B) }                                       \
     :: atomic { LIVES(x) && !LEADS(x) && letter[x] != 0 && !knows[x / 2] -> read_letter(x) }       \
-    :: atomic { left > 0 && LIVES(x) && (WHOLE > 1 || !IS_WHOLE((x) / 2)) -> left--; dead[x] = true; hurt = true }
+    :: atomic { left > 0 && LIVES(x) && (WHOLE > 1 || !IS_WHOLE((x) / 2)) -> die(x, false) }           \
+    :: atomic { left > 0 && LIVES(x) && LEADS(x) && (WHOLE > 1 || !IS_WHOLE((x) / 2)) -> die(x, true) }
 
 #define PLANE(q)                                                                                   \
     PROCESS((2 * q))                                                                               \
@@ -203,7 +237,12 @@ active proctype world()
 #if PLANES > 2
     PLANE(2)
 #endif
+#ifndef BREAK_BLIND
+    :: atomic { hurt && !blind -> repair() }
+    :: atomic { hurt && blind -> all_back() }
+#else
     :: atomic { hurt -> repair() }
+#endif
     :: atomic { OVER -> break }
     od;
     for (i : 0 .. NP - 1) {

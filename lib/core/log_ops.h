@@ -58,7 +58,7 @@ struct ftk_log_ops {
     /* at a failure */
     const int *(*teams)(void);
     int (*share_teams)(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
-    int (*search)(MPI_Comm s, const int *lost, int n, bool *all);
+    int (*search)(MPI_Comm s, const int *lost, int n, bool *all, bool *led);
     int (*quiesce)(const struct ftk_log_repair *r);
     int (*discard)(struct ftkit_ctx *ctx);
     bool (*missed)(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next);
@@ -245,12 +245,12 @@ static inline int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int roo
 }
 
 /* Collective over s: search the determinants since the line of the lost ranks (lost[r] != 0);
- * *all: they are lost, too, and all ranks have to roll back. */
+ * *all: those of some rank are lost, too; *led: ... of a rank that has led the other replicas. */
 static inline int ftk_log_search(
-    struct ftkit_ctx *ctx, MPI_Comm s, const int *lost, int n, bool *all)
+    struct ftkit_ctx *ctx, MPI_Comm s, const int *lost, int n, bool *all, bool *led)
 {
-    *all = false;
-    return ctx->log ? ctx->log->search(s, lost, n, all) : FTKIT_OK;
+    *all = *led = false;
+    return ctx->log ? ctx->log->search(s, lost, n, all, led) : FTKIT_OK;
 }
 
 /* The first half of a repair: quiesce.  May be repeated; only moves messages from the MPI to the

@@ -8,7 +8,7 @@
 #include "log/words.h"
 
 int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
-int ftk_recovery_search(MPI_Comm s, const int *lost, int n, bool *all);
+int ftk_recovery_search(MPI_Comm s, const int *lost, int n, bool *all, bool *led);
 int ftk_recovery_quiesce(const struct ftk_log_repair *r);
 int ftk_recovery_discard(struct ftkit_ctx *ctx);
 bool ftk_recovery_missed(

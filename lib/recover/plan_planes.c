@@ -5,6 +5,8 @@
  * Planes exchange no messages.  So a plane that has lost a rank can stand still while another one
  * goes on, and take over the state of the other one later.  No rank of a whole plane goes back.
  * Where that state would not be compared, the lost rank replays within its plane instead.
+ * If the outcomes that a lost leader has decided cannot be read, no plane goes on: another leader
+ * would decide anew what other ranks of its plane may have been told already.
  * [DINO clones the sibling of the lost replica, while the siblings of all others go on] */
 #include "recover.h"
 
@@ -93,7 +95,7 @@ bool ftk_plan_planes(
     uint64_t calls;
     for (int i = 0; i < planes; i++)
         stale |= (unsigned)!is_whole(c, p, i, n) << i;
-    if (stale == 0 || stale == (1u << planes) - 1 || any_differs(c))
+    if (stale == 0 || stale == (1u << planes) - 1 || any_differs(c) || rules->led)
         return false;
     if (!may_clone(rules, stale) || !may_write(c, p, stale, n, &calls)) {
         go_back(c, rules, stale, n, p);

@@ -153,7 +153,9 @@ struct ftk_plan_rules {
     int nsupply;
     const int *team; /* [nranks] < nranks, team of each rank: only teams that have lost a rank roll
                           back; NULL: all ranks do */
-    bool all;        /* all ranks roll back, whatever the teams are */
+    bool all;        /* determinants of a lost rank are lost: all ranks roll back, or all of its
+                        plane, whatever the teams are */
+    bool led;        /* ... of a rank that has led the other replicas: all ranks roll back */
     int replicas;    /* replicas.count; 0: as 1 */
     int lost;        /* enum ftk_lost_replicas */
 };

@@ -59,7 +59,7 @@ static int *lost_ranks(const struct ftk_census *c, int n)
 }
 
 /* With the log a plan needs more than the census: the teams, which spares and spawned processes do
- * not know, and whether the determinants of the lost ranks are lost, too (rules->all). */
+ * not know, and whether the determinants of the lost ranks are lost, too. */
 static int know_teams(struct ftk_attempt *a, struct ftk_plan_rules *rules)
 {
     int root = 0;
@@ -76,7 +76,7 @@ static int know_teams(struct ftk_attempt *a, struct ftk_plan_rules *rules)
     if (!lost)
         return ftk_fail(FTKIT_ERR_NOMEM, "plan");
     if (rc == FTKIT_OK)
-        rc = ftk_log_search(a->ctx, a->s, lost, n, &rules->all);
+        rc = ftk_log_search(a->ctx, a->s, lost, n, &rules->all, &rules->led);
     free(lost);
     rules->team = ftk_log_teams(a->ctx);
     return rc;

@@ -73,13 +73,16 @@ sub random_program {
 sub slow_plane { my ($plane, $n) = @_; return join(',', map { "app.op:$_:*:late" } $plane * $n .. $plane * $n + $n - 1) }
 
 # The leader of rank 0 dies when others have used what it has decided, and the next leader does not
-# know it.  Returns the errors.
+# know it; blind: nobody can read it, as when its node is lost.  Returns the errors.
 sub chain_breaks {
-    my ($r) = @_;
+    my ($r, $blind) = @_;
     my $p = leads('chain');
-    my $j = replicas($r, $p, n => 4, fault => 'app.mid:0:1:kill@0');
-    my $errors = right($p, $j, n => 4, faults => 1, quiet => 1);
-    return back($j) =~ /[1-9]/ ? "$errors, rollbacks: " . back($j) : $errors;
+    my $j = replicas($r, $p, n => 4, fault => 'app.mid:0:1:kill@0' . ($blind ? ',log.blind:*:*:EIO' : ''));
+    my $errors = right($p, $j, n => 4, quiet => 1);
+    $errors .= "no process has died" if !grep {/^app/} @{ $j->{faults} };
+    my $all = join(' ', 0, (1) x (4 * $r - 1)); # the replacement begins at the line
+    return $errors if $blind ? back($j) eq $all : back($j) !~ /[1-9]/;
+    return "$errors, rollbacks: " . back($j);
 }
 
 1;

@@ -114,10 +114,11 @@ static void make_file(const struct foreign *f, const char *name)
         fprintf(stderr, "leads: cannot write %s\n", path);
 }
 
+/* Wait for the file of a process that lives, or for the end of that process. */
 static void await(const struct foreign *f, const char *name, bool its_end)
 {
     int pid = 0;
-    while (!has_file(f, name, &pid) || (its_end && (kill(pid, 0) == 0 || errno != ESRCH)))
+    while (!has_file(f, name, &pid) || (kill(pid, 0) != 0 && errno == ESRCH) != its_end)
         usleep(1000);
 }
 
@@ -313,6 +314,8 @@ static int loop(struct foreign *f)
             return foreign_complain(f, "checkpoint", rc);
         if (first)
             foreign_info(f, "line");
+        if (rc == FTKIT_ROLLED_BACK)
+            g.first = false;
         if (f->step >= f->steps) {
             rc = ftkit_finish(f->ft);
             if (rc == FTKIT_ROLLED_BACK)

@@ -1056,8 +1056,8 @@ static void clean(uint64_t job)
     epoch = 0;
 }
 
-/* Share them: the first process that has them sends them to all. */
-static int spread(MPI_Comm s, int me, int r, bool *missing)
+/* Share them: the first process that has them sends them to all.  *found: there is one. */
+static int spread(MPI_Comm s, int me, int r, bool *found)
 {
     struct adopted *in = &adopted[r];
     look_for(r, in);
@@ -1066,8 +1066,8 @@ static int spread(MPI_Comm s, int me, int r, bool *missing)
     int rc = ftk_sure_min(&all, &root, 1);
     if (rc != FTKIT_OK)
         return rc;
-    *missing = *missing || root == INT_MAX;
-    return root == INT_MAX ? rc : send_to_all(s, root == me, (int)root, in);
+    *found = root != INT_MAX;
+    return *found ? send_to_all(s, root == me, (int)root, in) : rc;
 }
 
 /* With keepers on other nodes: the node of the keeper may be lost, too. */
@@ -1082,8 +1082,9 @@ static bool on_one_node(const int *lost, int n)
     return true;
 }
 
-int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
+int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all, bool *led)
 {
+    const int planes = ftk_log.ctx->cfg.replicas;
     int me = 0;
     bool missing = false;
     forget_search();
@@ -1095,9 +1096,13 @@ int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all)
     adopted_n = n;
     int mrc = PMPI_Comm_rank(s, &me);
     int rc = mrc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(mrc, "determinants of the lost");
-    for (int r = 0; rc == FTKIT_OK && r < n; r++)
+    for (int r = 0; rc == FTKIT_OK && r < n; r++) {
+        bool found = true;
         if (lost[r])
-            rc = spread(s, me, r, &missing);
+            rc = spread(s, me, r, &found);
+        missing = missing || !found;
+        *led = *led || (!found && planes > 1 && r / (n / planes) == ftk_log.epoch.leader);
+    }
     *all = missing && !(ftk_log.mode->off_node && on_one_node(lost, n));
     return rc;
 }

@@ -29,10 +29,10 @@ int ftk_recovery_discard(struct ftkit_ctx *ctx)
     return ftk_contexts_retire(ctx, ftk_log.epoch.next);
 }
 
-int ftk_recovery_search(MPI_Comm s, const int *lost, int n, bool *all)
+int ftk_recovery_search(MPI_Comm s, const int *lost, int n, bool *all, bool *led)
 {
-    *all = false;
-    return ftk_det_search(s, lost, n, all);
+    *all = *led = false;
+    return ftk_det_search(s, lost, n, all, led);
 }
 
 /* Whether all ranks of a plane roll back: then the events since the line are void there. */
