@@ -448,8 +448,10 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     ctx->where = FTK_IN_LOOP;
-    if (ctx->cfg.replicas > 1)
+    if (ctx->cfg.replicas > 1) {
         ftk_watchdog_planes(ctx->dog, ftk_plane_size(ctx));
+        ftk_watchdog_line(ctx->dog, ctx->committed);
+    }
     ftk_log_enter_loop(ctx);
     ctx->detect.app_errors = false;
     if (restored == 0)

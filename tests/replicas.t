@@ -192,16 +192,30 @@ for my $case ([ 'clone', 'restore.corrupt:2:1:EIO' ], [ 'replay', 'restore.corru
 
 my $differ = qr/was not committed: the replicas of rank 1 differ in region 'data', .*/;
 my $rule = qr/error: context default: rank \d could not go on: replicas differ, and will differ again: .*ftkit_decide/;
+my $early = qr/error: context default: rank \d could not go on: replicas differ, and there is no set yet to which they could go back.*ftkit_decide/;
 for my $case ([ 'random', qr/$differ again, after rollbacks: the program is not deterministic/ ],
-    [ 'first', qr/set 1 was not committed: .* rank 1 differ .*: they begin with other data/ ])
+    [ 'first', qr/set 1 was not committed: .* rank 1 differ .*: they have other data at the first set/ ])
 {
     my ($mode, $like) = @$case;
     for my $r (2, 3) {
-        my $j = replicas($r, { %$twins, args => [ '-m', $mode ] });
+        my $j = replicas($r, { %$twins, args => [ '-m', $mode ] }, run => [ '--relaunch', 3 ]);
         isnt($j->{rc}, 0, "$r replicas, -m $mode: the job ends");
         like($j->{log}, $like, '... and says why');
-        like($j->{log}, $rule, '... and which rule it breaks');
+        like($j->{log}, $mode eq 'first' ? $early : $rule, '... and which rule it breaks');
+        like($j->{log}, $mode eq 'first' ? qr/ended .*as in the attempt before: the program is not deterministic, and there is no relaunch$/m
+            : qr/a mistake of the program ended the job/, '... in the end');
+        is(scalar(() = $j->{log} =~ /relaunching/g), $mode eq 'first' ? 1 : 0, '... and with no relaunch in vain');
     }
+}
+# a bit flips before the first set: regions, or a course; the next attempt is right
+for my $case ([ $twins, 3, 'flip.begin:4:1:EIO@0', qr/set 1 was not committed: the replicas of rank 1 differ in region 'data'.*$early/s ],
+    [ leads('look'), 2, 'flip.early:3:1:EIO@0', qr/error: .*No rank of this node has made progress for \d+ s .*no set yet to which they could go back: ending the job for a relaunch/ ])
+{
+    my ($p, $n, $fault, $like) = @$case;
+    my $j = replicas(2, $p, n => $n, fault => $fault, env => { FTKIT_RECOVER_STALL_SAY => '2s' }, run => [ '--relaunch', 3 ]);
+    is(right($p, $j, n => $n, faults => 1, like => $like), '', "before the first set: $fault");
+    is(scalar(() = $j->{log} =~ /relaunching/g), 1, '... the job is relaunched once');
+    unlike($j->{log}, qr/a mistake of the program/, '... and the program is not blamed');
 }
 
 # a message has the time; or one replica has decided it for all

@@ -86,6 +86,15 @@ static bool may_try_older(
     return true;
 }
 
+/* Whether replicas have differed before the first set, as in the attempt before: no flipped bit is
+ * the reason. */
+static bool differs_again(const struct ftk_told *told, struct ftk_past *past)
+{
+    const bool again = told->differ && past->differed;
+    past->differed = told->differ;
+    return again;
+}
+
 bool ftk_past_again(struct ftk_run *r, const struct ftk_try *a, struct ftk_past *past, int *code)
 {
     const struct ftk_told *told = ftk_state_told(a->state);
@@ -97,6 +106,12 @@ bool ftk_past_again(struct ftk_run *r, const struct ftk_try *a, struct ftk_past 
         past->used = 0;
     if (again)
         return may_try_older(r, a, past, how);
+    if (differs_again(told, past)) {
+        ftk_run_say("attempt %d ended %s. The replicas differed before the first set, as in the "
+                    "attempt before: the program is not deterministic, and there is no relaunch",
+            a->number + 1, how);
+        return false;
+    }
     if (told->busy[0]) {
         ftk_run_say(
             "attempt %d ended: %s. There is no relaunch, which would continue from the sets "

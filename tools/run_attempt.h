@@ -66,6 +66,7 @@ struct ftk_past {
     uint64_t crashed_at;       /* position of the crash that ended the last attempt, 0: none */
     int crash;                 /* its signal */
     bool older;                /* an older set was tried */
+    bool differed;             /* in the last attempt replicas differed before the first set */
     int used;                  /* relaunches without progress */
 };
 /* Map the file in which the library keeps the position.  Without the file, durable sets are the

@@ -14,6 +14,7 @@
  *     abort RANK CODE   a rank calls MPI_Abort; the library kills it
  *     hopeless TEXT     a start has failed, and every relaunch would fail in the same way
  *     again             the same rank has died at the same call again and again
+ *     differ            replicas differ before the first set
  *     busy TEXT         a start has failed because another job uses the sets
  *     mistake TEXT      the library ends the job, for a mistake that every relaunch would meet
  *     unclosed          a process ends after ftkit_finish() without ftkit_close()
@@ -209,6 +210,8 @@ static void library_line(struct ftk_state *s, char *line)
         t->unclosed = true;
     } else if (strcmp(line, "again") == 0) {
         t->again = true;
+    } else if (strcmp(line, "differ") == 0) {
+        t->differ = true;
     } else if (strcmp(line, "hopeless") == 0 && !t->hopeless[0]) {
         snprintf(t->hopeless, sizeof t->hopeless, "%s", rest);
     }

@@ -36,6 +36,7 @@ struct ftk_told {
     bool mistake;       /* fatal is a mistake of the program */
     char hopeless[512]; /* error that every relaunch would meet again; "": none */
     char busy[512];     /* why the sets cannot be used now; "": they can */
+    bool differ;        /* replicas differ before the first set */
     bool again;         /* the same rank has died at the same call again and again */
     double halted_at;   /* time of the halt, 0: none */
     uint64_t halted;    /* durable set of the halt, 0: none */

@@ -191,12 +191,13 @@ static size_t put_places(const struct ftk_watchdog *dog, char *text, size_t byte
 }
 
 /* Append the rule that the program breaks to the text, and end the job.  alone: a rank has left its
- * loop alone; a relaunch would end in the same way, so the mark `mistake` prevents it. */
+ * loop alone; a relaunch would end in the same way, so the mark `mistake` prevents it.  With
+ * replicas a flipped bit may be the reason, and the other replicas may be on other nodes. */
 static void end_by_rule(
     struct ftk_watchdog *dog, char *text, size_t at, const char *rule, bool alone)
 {
     put_text(text, TEXT_MAX, at, ". Rule: %s; ending the job", rule);
-    if (alone)
+    if (alone && atomic_load(&dog->page->plane) == 0)
         ftk_run_state("mistake a rank has left its loop alone, see the line above");
     ftk_dog_end_job(dog, text);
 }
@@ -217,6 +218,31 @@ static bool replicas_part(const struct ftk_watchdog *dog)
     return false;
 }
 
+/* Replicas are at different places: all go back to the last set.  Without a set the job is ended
+ * for a relaunch.  Return whether this process has done one of both: set-up, which no rank has
+ * measured yet, may take long. */
+static bool part_ways(
+    struct ftk_watchdog *dog, const struct silence *all, double silent, char *text, size_t at)
+{
+    if (atomic_load(&dog->page->line) > 0) {
+        ftk_report(FTKIT_WARNING,
+            "no rank of this node has made progress for %.0f s, and replicas are at different "
+            "places: %s: all go back",
+            silent, text);
+        atomic_fetch_add(&dog->page->back, 1);
+        return true;
+    }
+    if (all->at[FTK_AT_SETUP] + all->at[FTK_AT_RECOVER] > 0)
+        return false;
+    put_text(text, TEXT_MAX, at,
+        ". No rank of this node has made progress for %.0f s (recover.stall_say), replicas of a "
+        "rank are at different places, and there is no set yet to which they could go back: "
+        "ending the job for a relaunch",
+        silent);
+    ftk_dog_end_job(dog, text);
+    return true;
+}
+
 void ftk_dog_look_for_silence(struct ftk_watchdog *dog, double now)
 {
     char text[TEXT_MAX] = "";
@@ -228,14 +254,8 @@ void ftk_dog_look_for_silence(struct ftk_watchdog *dog, double now)
     if (!rule || all.repairs || !is_my_turn(dog, silent, bound, newest))
         return;
     size_t at = put_places(dog, text, sizeof text, 0);
-    if (replicas_part(dog)) {
-        ftk_report(FTKIT_WARNING,
-            "no rank of this node has made progress for %.0f s, and replicas are at different "
-            "places: %s: all go back",
-            silent, text);
-        atomic_fetch_add(&dog->page->back, 1);
+    if (replicas_part(dog) && part_ways(dog, &all, silent, text, at))
         return;
-    }
     if (!proven) {
         ftk_report(FTKIT_WARNING,
             "no rank of this node has made progress for %.0f s; %s. Rule: %s "

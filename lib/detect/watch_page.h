@@ -45,6 +45,7 @@ struct ftk_dog_page {
     _Atomic uint64_t said;  /* bits of the time when the next line is due; 0: no line was written */
     _Atomic int plane;      /* ranks of a plane; 0: no replicas.  Spares look at the page, too */
     _Atomic unsigned back;  /* how often replicas were found to wait at different places */
+    _Atomic uint64_t line;  /* with replicas: a set to which they could go back; 0: none yet */
     _Atomic unsigned first; /* bits 1 << enum ftk_dog_once: a process of the node has said so */
     _Atomic bool ends;      /* a process of the node ends the job */
     struct ftk_dog_slot slots[FTK_DOG_SLOTS];

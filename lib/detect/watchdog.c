@@ -23,7 +23,8 @@
  *     ftkit_close) while another has made more calls of ftkit_checkpoint(), and can never join
  *     it; or a rank is in MPI_Finalize with its context open, and other ranks do not follow
  *   - the same, and replicas of a rank are at different places: a flipped bit may have changed the
- *     course of one of them.  All ranks go back to the last set (ftk_watchdog_parts()) */
+ *     course of one of them.  All ranks go back to the last set (ftk_watchdog_parts()); before
+ *     the first set the job is ended for a relaunch */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -303,6 +304,12 @@ void ftk_watchdog_planes(struct ftk_watchdog *dog, int size)
         return;
     atomic_store(&dog->page->plane, size);
     dog->back_seen = atomic_load(&dog->page->back);
+}
+
+void ftk_watchdog_line(struct ftk_watchdog *dog, uint64_t set)
+{
+    if (dog)
+        atomic_store(&dog->page->line, set);
 }
 
 bool ftk_watchdog_parts(struct ftk_watchdog *dog)

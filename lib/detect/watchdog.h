@@ -54,6 +54,8 @@ void ftk_watchdog_at(struct ftk_watchdog *dog, enum ftk_dog_place place, int ran
 void ftk_watchdog_calls(struct ftk_watchdog *dog, uint64_t calls);
 /* With replicas: the ranks of a plane.  Only then are replicas compared that wait. */
 void ftk_watchdog_planes(struct ftk_watchdog *dog, int size);
+/* With replicas: this set is committed.  Replicas that never meet can go back from then on. */
+void ftk_watchdog_line(struct ftk_watchdog *dog, uint64_t set);
 /* Whether replicas of some rank wait at different places for so long that they never meet: one of
  * them has taken another course.  True at most once for each time that this is found; dog may be
  * NULL. */

@@ -88,9 +88,10 @@ bool ftk_plan_ends(const struct ftk_facts *f, struct ftk_plan *p)
         p->flawed = i;
         snprintf(p->why, sizeof p->why, "%s %d could not %s: %s", e->rank < 0 ? "process" : "rank",
             e->rank < 0 ? i : e->rank,
-            f->epoch == 0                          ? "open the context"
-            : e->local_error == FTKIT_ERR_MISMATCH ? "go on" /* before the repair */
-                                                   : "do its part of the repair",
+            f->epoch == 0 ? "open the context"
+            : e->local_error == FTKIT_ERR_MISMATCH || e->local_error == FTKIT_ERR_LOST
+                ? "go on" /* before the repair */
+                : "do its part of the repair",
             ftkit_strerror(e->local_error));
         return true;
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/event.h"
+#include "core/run_state.h"
 #include "region.h"
 #include "detect/watchdog.h"
 #include "replica/move.h"
@@ -39,7 +40,7 @@ static enum ftk_differs go_back(const struct ftkit_ctx *ctx, const struct ftk_co
                                                                        : FTK_DIFFERS_HERE;
 }
 
-/* Whether another try makes no sense. */
+/* Whether there is nothing to go back to, or another try makes no sense. */
 static bool is_hopeless(const struct ftkit_ctx *ctx)
 {
     return ctx->committed == 0 || ctx->replica.tries >= MOST_TRIES;
@@ -182,18 +183,30 @@ int ftk_replicas_compare(struct ftk_chan *ch, struct ftk_mem_seg *own, struct ft
     return rc;
 }
 
-/* All ranks end the job together: the plan of the next repair says so. */
-static int end_job(struct ftkit_ctx *ctx)
+/* All ranks end the job together: the plan of the next repair says so.  tries: how often the
+ * replicas have differed since the line.  In the first try before the first set a bit may have
+ * flipped: `ftkit run` starts the job once more. */
+static int end_job(struct ftkit_ctx *ctx, int tries)
 {
     ctx->replica.tries = 0;
     ctx->repair.differs = FTK_DIFFERS_NOT;
-    ftk_repair_flaw(
-        ctx, ftk_fail(FTKIT_ERR_MISMATCH,
-                 "replicas differ, and will differ again: the program is not deterministic. Rule: "
-                 "times, random numbers and answers from outside go through ftkit_decide "
-                 "(replicas.md has the rules)"));
+    if (tries >= MOST_TRIES) {
+        ftk_repair_flaw(
+            ctx, ftk_fail(FTKIT_ERR_MISMATCH,
+                     "replicas differ, and will differ again: the program is not "
+                     "deterministic. Rule: times, random numbers and answers from outside go "
+                     "through ftkit_decide (replicas.md has the rules)"));
+    } else {
+        ftk_run_state("differ");
+        ftk_repair_flaw(
+            ctx, ftk_fail(FTKIT_ERR_LOST,
+                     "replicas differ, and there is no set yet to which they could go "
+                     "back. If they differ again after a relaunch, the program is not "
+                     "deterministic. Rule: times, random numbers and answers from outside go "
+                     "through ftkit_decide (replicas.md has the rules)"));
+    }
     ftk_detect_raise(ctx);
-    return ftk_fail(FTKIT_ERR_PEER, "the program is not deterministic");
+    return ftk_fail(FTKIT_ERR_PEER, "replicas differ");
 }
 
 /* ---- meeting --------------------------------------------------------------------------- */
@@ -225,10 +238,10 @@ static void say_apart(const struct ftkit_ctx *ctx, const struct place *all, int 
         return;
     describe_place(&all[p], one, sizeof one);
     describe_place(&all[q], other, sizeof other);
-    const char *action = ctx->where >= FTK_IN_CLOSE               ? "the job ends"
-                         : is_hopeless(ctx)                       ? "told"
-                         : ctx->repair.differs == FTK_DIFFERS_ALL ? "all go back"
-                                                                  : "replicas go back";
+    const char *action = ctx->where >= FTK_IN_CLOSE || ctx->committed == 0 ? "the job ends"
+                         : is_hopeless(ctx)                                ? "told"
+                         : ctx->repair.differs == FTK_DIFFERS_ALL          ? "all go back"
+                                                                           : "replicas go back";
     ftk_report(is_hopeless(ctx) || ctx->where >= FTK_IN_CLOSE ? FTKIT_ERROR : FTKIT_WARNING,
         "context %s: the replicas of rank %d differ: in plane %d it is in %s, in plane %d in %s: "
         "%s",
@@ -252,7 +265,7 @@ static int part_ways(struct ftkit_ctx *ctx, const struct place *all, int p, int 
         /* who has left the loop cannot go back: a relaunch can */
         ftk_repair_flaw(ctx, ftk_fail(FTKIT_ERR_LOST, "a replica has left its loop alone"));
     } else if (is_hopeless(ctx)) {
-        return end_job(ctx);
+        return end_job(ctx, ctx->replica.tries);
     }
     ftk_detect_raise(ctx);
     return ftk_fail(FTKIT_ERR_PEER, "replicas are in different calls");
@@ -316,7 +329,7 @@ static void say_end(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_
         c->result == FTK_SPHERE_MENDED ? " again, after they were put right"
         : ctx->committed > 0           ? " again, after rollbacks: the program is not deterministic"
         : c->subject == FTK_SUBJECT_MESSAGE ? ": they have sent other data"
-                                            : ": they begin with other data");
+                                            : ": they have other data at the first set");
 }
 
 int ftk_replicas_agreed(
@@ -336,7 +349,7 @@ int ftk_replicas_agreed(
     if (ctx->committed == 0 || tries >= MOST_TRIES) {
         ctx->replica.found += (uint64_t)tries;
         say_end(ctx, set, c);
-        return end_job(ctx);
+        return end_job(ctx, tries);
     }
     ftk_detect_raise(ctx);
     return ftk_fail(FTKIT_ERR_PEER, "set %" PRIu64 ": replicas differ", set);
@@ -353,4 +366,6 @@ void ftk_replicas_committed(struct ftkit_ctx *ctx)
     ctx->replica.tries = 0;
     ctx->replica.stale = 0;
     ctx->repair.differs = FTK_DIFFERS_NOT;
+    if (ctx->cfg.replicas > 1)
+        ftk_watchdog_line(ctx->dog, ctx->committed);
 }

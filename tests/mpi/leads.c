@@ -16,7 +16,8 @@
  *   -m decided  the same through ftkit_decide()
  *
  * Fault point flip.step, with EIO: a bit of the number of the step flips, and the rank leaves its
- * loop.  A step passes app.mid once.
+ * loop.  flip.early, with EIO: before its first call of ftkit_checkpoint() the rank waits for a message
+ * that nobody sends.  A step passes app.mid once.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -308,6 +309,8 @@ static void step(struct foreign *f)
 /* A rank that leaves its loop comes to ftkit_finish() first. */
 static int loop(struct foreign *f)
 {
+    if (FTK_FAULT("flip.early"))
+        MPI_Recv(g.buf, 1, MPI_UINT64_T, f->rank, 77, f->comm, MPI_STATUS_IGNORE);
     for (bool first = true;; first = false) {
         int rc = ftkit_checkpoint(f->ft);
         if (foreign_fatal(rc))

@@ -8,7 +8,7 @@
  *
  * Fault points, with EIO: flip.data, flip.grown, flip.packed, flip.strided flip a bit of a region
  * of this name; flip.other flips another bit of data; flip.message flips a bit of a message before
- * it is sent.  Each step passes each once.
+ * it is sent.  Each step passes each once.  flip.begin flips a bit of data before the first set.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -27,6 +27,12 @@ static struct {
     MPI_Datatype third;
     bool timed, random, first, ahead;
 } g;
+
+static void flip(bool now, uint64_t *word)
+{
+    if (now)
+        *word ^= (uint64_t)1 << 41;
+}
 
 static int packed_bytes(void *arg, size_t *bytes)
 {
@@ -71,6 +77,7 @@ static int prepare(struct foreign *f)
         g.data[i] = i * (uint64_t)(f->rank + 1);
     if (g.first && f->rank == 1)
         g.data[0] = (uint64_t)getpid();
+    flip(FTK_FAULT("flip.begin"), &g.data[g.n - 7]);
     MPI_Type_vector(STRIDES, 1, 3, MPI_UINT64_T, &g.third);
     MPI_Type_commit(&g.third);
     int rc = ftkit_register(f->ft, "data", g.data, g.n, MPI_UINT64_T);
@@ -84,12 +91,6 @@ static int prepare(struct foreign *f)
         rc |= ftkit_compare(f->ft, "timer", FTKIT_COMPARE_OFF);
     }
     return rc != FTKIT_OK;
-}
-
-static void flip(bool now, uint64_t *word)
-{
-    if (now)
-        *word ^= (uint64_t)1 << 41;
 }
 
 static void flip_some(void)
