@@ -704,8 +704,10 @@ FTKIT_API int ftkit_abort(MPI_Comm comm, int code);
  * set also goes to the file system: ftkit_checkpoint() then waits for an earlier set that is
  * still being written there, and ftkit_wait() waits for the requested set.  Call this function
  * on every rank before the same ftkit_checkpoint(); the call itself does not communicate.  If
- * only some ranks call this function, the job ends with a line (when a rank that has and one that
- * has not are on the same node).
+ * only some ranks call this function, the job ends with a line (without replicas, when a rank that
+ * has and one that has not are on the same node; with replicas recover.stall ends it).
+ * A replacement may begin at the set that was asked for, and ask for it again before its first
+ * ftkit_checkpoint(): that call writes no second one.
  * With checkpoint.line = apart the call of one rank is enough.  While an earlier set is still
  * being written to the file system, the requested set stays in memory, and a later set goes to
  * the file system.  ftkit_wait() may give up the requested set: a later ftkit_checkpoint() then

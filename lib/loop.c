@@ -82,12 +82,14 @@ static void define_state(ftkit_ctx *ctx)
 /* Calls are counted from the line.  The call in which a survivor rolls back is call 1.  If the call
  * is at the top of the loop, the first call of a replacement comes before its first step: call 1.
  * If the call is at the bottom, it comes after the step, which has changed the replicated regions:
- * call 2. */
+ * call 2.  A rank that has made call 1 does not write a set in it, so no other rank does. */
 static void count_first_call(ftkit_ctx *ctx)
 {
+    const bool bottom = ctx->restored > 0 && ftk_region_state_sum(ctx) != ctx->state_sum;
     ctx->first_call = false;
-    if (ctx->restored > 0 && ftk_region_state_sum(ctx) != ctx->state_sum)
+    if (bottom)
         ctx->policy.calls++;
+    ftk_policy_first_call(ctx, !bottom && ctx->repair.line_passed);
 }
 
 /* ---- checkpoint ---------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "detect/detect.h"
 #include "energy/energy.h"
 #include "replica/planes.h"
+#include "set/checkpoint.h"
 #include "set/flush.h"
 #include "store/h5/h5.h"
 #include "store/memory.h"
@@ -83,7 +84,7 @@ int ftkit_request(ftkit_ctx *ctx, int durable)
     if (rc == FTKIT_OK && durable && !ctx->cfg.h5_enabled)
         rc = ftk_fail(FTKIT_ERR_UNSUPPORTED, "level.hdf5.enabled is false");
     if (rc == FTKIT_OK)
-        ctx->policy.requested = durable ? 2 : 1;
+        ftk_policy_request(ctx, durable ? 2 : 1);
     return ftk_done(ctx, rc);
 }
 

@@ -163,6 +163,7 @@ struct ftk_policy {
     double costs_s[FTK_COSTS]; /* [ncosts] of the last sets, the newest first */
     int ncosts;
     int requested;     /* 1: a set, 2: a durable set, at the next call */
+    int early;         /* the same, asked for after a restore and before the first call */
     bool failed;       /* a set has failed since the last one: the next is due after a period */
     int refused;       /* tries in a row that a request under way has prevented */
     uint64_t set_at;   /* with a period in calls: the call that writes the next set */
@@ -194,6 +195,7 @@ struct ftk_repair_state {
     bool line_from_file; /* a segment is not in memory: load the line from slots or files */
     bool line_unusable;  /* a rank has given up the line in memory: slots are not used */
     int *line_source;    /* [line_nranks] rank that has each segment, for FTK_PENDING_SHRUNK */
+    bool line_passed;    /* a rank has made the call of ftkit_checkpoint() that wrote the line */
     int line_from;       /* where this rank's segment was found: a rank, or enum ftk_line_from */
     int local_error;     /* of this rank in the last attempt to repair: ftk_repair_flaw() */
     char local_why[FTK_DETAIL_MAX]; /* ... its detail */

@@ -130,6 +130,7 @@ static void install_line(struct ftk_attempt *a)
     ctx->committed = a->plan.line;
     ctx->repair.line = a->plan.line;
     ctx->repair.line_nranks = a->line_nranks;
+    ctx->repair.line_passed = a->plan.line_passed;
     ctx->repair.line_from_file = a->plan.from_file;
     ctx->repair.line_unusable = a->plan.unusable;
     ctx->repair.line_from = from_of(a);

@@ -294,6 +294,19 @@ static void choose_back(const struct ftk_facts *f, struct ftk_plan *p)
                 "ftkit_finish): the job has to be relaunched");
 }
 
+/* Whether a rank has made the call that wrote the line: it goes on; or it goes back in a call of
+ * ftkit_checkpoint(), which becomes that call (see count_first_call() in loop.c). */
+static bool line_is_passed(const struct ftk_facts *f, const struct ftk_plan *p)
+{
+    for (int r = 0; p->line > 0 && f->nlive > 0 && r < p->nranks; r++) {
+        const struct ftk_census_entry *e = &f->c->entries[p->proc_of[r]];
+        if (!p->is_new[r]
+            && (f->rules->team || (e->where == FTK_IN_LOOP && e->sets == FTK_SETS_COME)))
+            return true;
+    }
+    return false;
+}
+
 /* ---- all of it ----------------------------------------------------------------------- */
 
 static int place_copies(const struct ftk_facts *f, struct ftk_plan *p)
@@ -338,6 +351,7 @@ static int make(struct ftk_facts *f, struct ftk_plan *p)
         rc = choose_line(f, p);
     if (rc == FTKIT_OK)
         choose_back(f, p);
+    p->line_passed = rc == FTKIT_OK && line_is_passed(f, p);
     ftk_plan_count(f, p);
     return rc;
 }
@@ -359,7 +373,7 @@ int ftk_plan_make(
 uint64_t ftk_plan_hash(const struct ftk_plan *p)
 {
     int words[] = { p->outcome, p->code, p->nspawn, p->nprocs, p->nranks, p->lost, p->line_nranks,
-        p->from_file, p->pending, p->rollback, (int)p->stale, (int)p->clone_at };
+        p->from_file, p->pending, p->rollback, (int)p->stale, (int)p->clone_at, p->line_passed };
     uint64_t h = ftk_xxh3_seed(words, sizeof words, p->line);
     if (p->outcome == FTK_PLAN_GO) {
         size_t n = (size_t)p->nranks;

@@ -138,6 +138,8 @@ struct ftk_plan {
     bool rollback;     /* there is a line: ranks that roll back restore it */
     unsigned stale;    /* bit p: plane p gets the state of another plane at the next set */
     uint64_t clone_at; /* the call of ftkit_checkpoint() that writes this set */
+    bool line_passed;  /* a rank has made the call of ftkit_checkpoint() that wrote the line, and
+                          will not make it again */
     bool fresh;        /* an opening: no process had a rank before */
 };
 

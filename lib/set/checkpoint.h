@@ -75,6 +75,13 @@ void ftk_local_give_up(struct ftk_local *b, int rc);
  * most decisions need no communication.  FTKIT_ERR_PEER: a rank has failed. */
 int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write);
 
+/* ftkit_request(): a set is due in the next call, on disk if kind is 2.  The first call from a
+ * restored set may be the one that wrote it, which other ranks do not make again: then the set that
+ * the program asks for is there.  So the request of such a rank waits for ftk_policy_first_call().
+ * served: its first call is that one. */
+void ftk_policy_request(struct ftkit_ctx *ctx, int kind);
+void ftk_policy_first_call(struct ftkit_ctx *ctx, bool served);
+
 /* Line apart: whether rank 0 initiates a set now.  And: a set was given up: wait for the next
  * one. */
 bool ftk_policy_is_due(struct ftkit_ctx *ctx);

@@ -200,6 +200,23 @@ int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
     return look(ctx, write);
 }
 
+void ftk_policy_request(struct ftkit_ctx *ctx, int kind)
+{
+    /* with a line apart a request of one rank alone is right */
+    const bool first = ctx->first_call && ctx->restored > 0 && !ftk_log_apart(ctx);
+    *(first ? &ctx->policy.early : &ctx->policy.requested) = kind;
+}
+
+void ftk_policy_first_call(struct ftkit_ctx *ctx, bool served)
+{
+    struct ftk_policy *p = &ctx->policy;
+    if (!served && p->early > p->requested)
+        p->requested = p->early;
+    else if (served && p->early == 2)
+        ctx->steer.owed = true;
+    p->early = 0;
+}
+
 void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
 {
     struct ftk_policy *p = &ctx->policy;
@@ -263,7 +280,7 @@ void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_e
 
 void ftk_policy_reset(struct ftkit_ctx *ctx)
 {
-    ctx->policy.requested = 0;
+    ctx->policy.requested = ctx->policy.early = 0;
     ctx->policy.last_set_s = ftk_now_s();
     /* Call 1 stands for the call that wrote the line: it is the call in which a survivor rolls
      * back, and the first call of a replacement. */

@@ -217,9 +217,12 @@ static const char *signal_name(int sig)
                            : "SIGUSR2";
 }
 
-static bool set_is_asked(const struct ftk_steer *s)
+/* Also for a set that was to be durable: a failure has ended its way to the file system. */
+static bool set_is_asked(const struct ftkit_ctx *ctx)
 {
-    return sets_asked != s->sets_done || (page && atomic_load(&page->sets) != s->page_sets);
+    const struct ftk_steer *s = &ctx->steer;
+    return (s->owed && ctx->durable < ctx->committed) || sets_asked != s->sets_done
+           || (page && atomic_load(&page->sets) != s->page_sets);
 }
 
 int ftk_steer_ask(struct ftkit_ctx *ctx)
@@ -234,7 +237,7 @@ int ftk_steer_ask(struct ftkit_ctx *ctx)
     else if (ctx->rank == 0 && deadline_is_near(ctx)) /* by one clock */
         s->reason = DEADLINE;
     else if (s->halt == FTK_HALT_NOT)
-        return set_is_asked(s) ? FTK_ASK_SET : FTK_ASK_NOTHING;
+        return set_is_asked(ctx) ? FTK_ASK_SET : FTK_ASK_NOTHING;
     return FTK_ASK_HALT;
 }
 
@@ -242,6 +245,7 @@ void ftk_steer_taken(struct ftkit_ctx *ctx, int ask)
 {
     ctx->steer.sets_done = sets_asked;
     ctx->steer.page_sets = page ? atomic_load(&page->sets) : 0;
+    ctx->steer.owed = false;
     if (ask == FTK_ASK_HALT)
         ctx->steer.halt = FTK_HALT_AGREED;
     if (ctx->rank == 0 && ask == FTK_ASK_SET && !ctx->cfg.h5_enabled)

@@ -38,6 +38,7 @@ struct ftk_steer {
     int sets_done;      /* number of SIGUSR1 that sets were written for */
     int page_sets;      /* the same for requests of ftkit run */
     int page_halts;     /* number of requests for a halt before the context was opened */
+    bool owed;          /* the program has asked for the line to be durable, before a rollback */
     double end_s;       /* the deadline, seconds since 1970; 0: none */
     bool said_short;    /* a warning has said that the deadline leaves no time for a set */
     double file_s;      /* when rank 0 has last looked for the file of `ftkit halt` */

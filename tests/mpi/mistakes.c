@@ -2,6 +2,8 @@
  *
  *   mistakes MODE [-o RESULT]
  *
+ * Right: none; asks, asksdurable: all ranks ask for a set in every fifth step; askswait: they wait for it, too.
+ *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -82,6 +84,22 @@ static void set_up(ftkit_ctx *ft)
         raise(SIGKILL);
 }
 
+/* A set that all ranks ask for, at the top of the loop. */
+static int ask(ftkit_ctx *ft)
+{
+    int rc = FTKIT_OK;
+    if (strncmp(mode, "asks", 4) == 0 && step % 5 == 2)
+        rc = ftkit_request(ft, is("asksdurable"));
+    return rc == FTKIT_OK ? ftkit_checkpoint(ft) : rc;
+}
+
+static void say_sets(ftkit_ctx *ft)
+{
+    ftkit_info info = { .size = sizeof info };
+    if (rank == 0 && strncmp(mode, "asks", 4) == 0 && ftkit_query(ft, &info) == FTKIT_OK)
+        printf("mistakes: %llu sets\n", (unsigned long long)info.committed);
+}
+
 static int second(MPI_Comm of)
 {
     ftkit_ctx *more = NULL;
@@ -96,14 +114,18 @@ static int run(ftkit_ctx **ft)
     const struct timespec ms = { 0, 2000000 };
     for (;;) {
         if (!(is("skip") && rank == 1 && step == 12)) {
-            int rc = ftkit_checkpoint(*ft);
+            int rc = ask(*ft);
+            if (is("askswait") && step % 5 == 2 && ftkit_wait(*ft) == FTKIT_ROLLED_BACK)
+                continue;
             if (rc < 0)
                 fprintf(stderr, "mistakes: rank %d: %s\n", rank, ftkit_detail(*ft));
             if (rc < -39)
                 return 1;
         }
-        if (step >= 30)
+        if (step >= 30) {
+            say_sets(*ft);
             return ftkit_finish(*ft) < 0;
+        }
         if (rank == 1 && step == 12 && alone(ft))
             return 0;
         communicate();

@@ -698,6 +698,29 @@ static void outcomes_of_a_leader_are_lost(void **state)
     }
 }
 
+/* Whether a rank has made the call that wrote the line, which is the first one of replacements. */
+static void a_call_that_is_passed(void **state)
+{
+    (void)state;
+    static const int team[] = { 0, 1, 0, 1 };
+    struct ftk_plan_rules r = RULES(4, spare_end);
+    for (int how = 0; how < 5; how++) {
+        struct ftk_census c = running(4, 1, how == 4 ? 0 : 5);
+        for (int i = 0; i < 5; i++)
+            c.entries[i].sets = FTK_SETS_LATER; /* all wait in ftkit_wait() */
+        c.entries[3].sets = how == 1 ? FTK_SETS_COME : FTK_SETS_LATER;
+        if (how == 2) { /* comes from its set-up */
+            c.entries[3].sets = FTK_SETS_COME;
+            c.entries[3].where = FTK_IN_SETUP;
+        }
+        r.team = how == 3 ? team : NULL; /* two ranks go on */
+        lose(&c, 0);
+        struct ftk_plan p = plan(&c, r);
+        assert_int_equal(p.line_passed, how == 1 || how == 3);
+        ftk_plan_free(&p);
+    }
+}
+
 /* A rank of the plane that has lost another one has left its loop: it does not come back. */
 static void a_rank_has_left_its_loop(void **state)
 {
@@ -817,7 +840,8 @@ int main(void)
         cmocka_unit_test(a_plane_takes_over), cmocka_unit_test(a_plane_that_waits),
         cmocka_unit_test(a_spare_away_from_siblings), cmocka_unit_test(a_segment_of_a_sibling),
         cmocka_unit_test(no_set_will_come), cmocka_unit_test(outcomes_of_a_leader_are_lost),
-        cmocka_unit_test(a_rank_has_left_its_loop), cmocka_unit_test(no_whole_plane),
-        cmocka_unit_test(hash_tells_plans_apart), cmocka_unit_test(large) };
+        cmocka_unit_test(a_call_that_is_passed), cmocka_unit_test(a_rank_has_left_its_loop),
+        cmocka_unit_test(no_whole_plane), cmocka_unit_test(hash_tells_plans_apart),
+        cmocka_unit_test(large) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,9 +51,33 @@ static void rate_after_a_reset(void **state)
     assert_in_range(gap, CALLS / 2, 2 * CALLS);
 }
 
+/* What the program asks for before its first call from a set may be that set. */
+static void a_request_that_is_served(void **state)
+{
+    (void)state;
+    for (int kind = 1; kind <= 2; kind++)
+        for (int served = 0; served < 2; served++) {
+            struct ftkit_ctx ctx = context();
+            ctx.first_call = true;
+            ctx.restored = 1;
+            ftk_policy_request(&ctx, kind);
+            assert_int_equal(ctx.policy.requested, 0);
+            ftk_policy_first_call(&ctx, served);
+            assert_int_equal(ctx.policy.requested, served ? 0 : kind);
+            assert_int_equal(
+                ftk_steer_ask(&ctx), served && kind == 2 ? FTK_ASK_SET : FTK_ASK_NOTHING);
+            ctx.durable = ctx.committed; /* its flush has ended after all */
+            assert_int_equal(ftk_steer_ask(&ctx), FTK_ASK_NOTHING);
+        }
+    struct ftkit_ctx ctx = context(); /* nothing was restored, or this is a later call */
+    ctx.restored = 1;
+    ftk_policy_request(&ctx, 1);
+    assert_int_equal(ctx.policy.requested, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(rate_after_a_rollback),
-        cmocka_unit_test(rate_after_a_reset) };
+        cmocka_unit_test(rate_after_a_reset), cmocka_unit_test(a_request_that_is_served) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
