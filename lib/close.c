@@ -49,6 +49,7 @@ void ftk_free_context(struct ftkit_ctx *ctx)
     ftk_mpi_free(&ctx->comms.act);
     ftk_mpi_free(&ctx->comms.ctl);
     ftk_free_all_retired(ctx);
+    ftk_misuse_forget(ctx);
     ftk_detect_close(ctx);
     ftk_mpi_free(&ctx->base);
     ftk_region_free_all(ctx);

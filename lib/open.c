@@ -270,6 +270,7 @@ static struct ftkit_ctx *new_context(void)
     ctx->base = MPI_COMM_NULL;
     ctx->comms = (struct ftk_comms){ MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL };
     ctx->detect.watch = MPI_REQUEST_NULL;
+    ctx->detect.past = MPI_GROUP_NULL;
     ctx->rank = -1;
     ctx->where = FTK_IN_OPEN;
     ctx->next_set = 1;

@@ -70,6 +70,13 @@ for my $mode (qw(stale staledup)) {
     my @repairs = $j->{log} =~ /(repaired in)/g;
     cmp_ok(scalar(@repairs), '<=', 4, '... after few repairs');
 }
+{
+    # a process that the program has spawned is no lost rank
+    my $j = mistake('child', fault => 'ckpt.voted:1:3:kill', run => ['--no-relaunch'],
+        env => { FTKIT_CHECKPOINT_PERIOD => '5 calls', FTKIT_RECOVER_SUPPLY => 'spare, end' });
+    ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && $j->{log} !~ /from before the last repair/,
+        'child: a communicator with a spawned process is not taken for an old one') or diag("rc $j->{rc}\n$j->{log}");
+}
 for my $case (['fatal', 'the communicator of ftkit_comm\(\)'], ['fatalkept', 'a communicator of ftkit_track_comm']) {
     my ($mode, $which) = @$case;
     my $j = mistake($mode);

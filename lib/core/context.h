@@ -128,6 +128,7 @@ struct ftk_detection {
     int votes;                         /* under way: 0 or 1, and 2 for a moment */
     MPI_Comm tracked[FTK_TRACKED_MAX]; /* [ntracked] of the program, revoked at a failure */
     int ntracked;
+    MPI_Group past; /* members of ctl in earlier epochs; MPI_GROUP_NULL: none */
     struct ftk_stale stale;
 };
 

@@ -80,9 +80,10 @@ int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max)
     return 0;
 }
 
-bool ftk_mpi_failed_before(MPI_Comm comm, MPI_Comm now)
+bool ftk_mpi_failed_before(MPI_Comm comm, MPI_Group past, MPI_Comm now)
 {
     (void)comm;
+    (void)past;
     (void)now;
     return false;
 }

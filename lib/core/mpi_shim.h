@@ -51,8 +51,9 @@ bool ftk_mpi_knows_failed(void);
  * max.  Returns their number.  Members of another MPI_COMM_WORLD are left out. */
 int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max);
 
-/* Local: whether members of comm are known to have failed, and none of these is a member of now. */
-bool ftk_mpi_failed_before(MPI_Comm comm, MPI_Comm now);
+/* Local: whether members of comm are known to have failed, and all of these are members of past and
+ * none is a member of now.  past MPI_GROUP_NULL: false. */
+bool ftk_mpi_failed_before(MPI_Comm comm, MPI_Group past, MPI_Comm now);
 
 /* Local: the rank in MPI_COMM_WORLD of a member of comm; -1: it is of another MPI_COMM_WORLD. */
 int ftk_mpi_world_rank(MPI_Comm comm, int rank);

@@ -322,19 +322,23 @@ int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max)
     return n;
 }
 
-bool ftk_mpi_failed_before(MPI_Comm comm, MPI_Comm now)
+/* Whether member i of a group is in another one. */
+static bool is_in(MPI_Group of, int i, MPI_Group in)
+{
+    int at = MPI_UNDEFINED;
+    return MPI_Group_translate_ranks(of, 1, &i, in, &at) == MPI_SUCCESS && at != MPI_UNDEFINED;
+}
+
+bool ftk_mpi_failed_before(MPI_Comm comm, MPI_Group past, MPI_Comm now)
 {
     MPI_Group failed, present;
     int n = 0;
-    if (MPIX_Comm_get_failed(comm, &failed) != MPI_SUCCESS)
+    if (past == MPI_GROUP_NULL || MPIX_Comm_get_failed(comm, &failed) != MPI_SUCCESS)
         return false;
     int rc = MPI_Comm_group(now, &present);
     bool before = rc == MPI_SUCCESS && MPI_Group_size(failed, &n) == MPI_SUCCESS && n > 0;
-    for (int i = 0; i < n && before; i++) {
-        int at;
-        before = MPI_Group_translate_ranks(failed, 1, &i, present, &at) == MPI_SUCCESS
-                 && at == MPI_UNDEFINED;
-    }
+    for (int i = 0; i < n && before; i++)
+        before = is_in(failed, i, past) && !is_in(failed, i, present);
     if (rc == MPI_SUCCESS)
         (void)MPI_Group_free(&present);
     (void)MPI_Group_free(&failed);

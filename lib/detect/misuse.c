@@ -31,7 +31,30 @@ void ftk_misuse_enter(struct ftkit_ctx *ctx, const char *call)
 bool ftk_misuse_is_stale(const struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     return ctx->mode == FTKIT_MODE_GLOBAL && ctx->epoch > 0
-           && (ftk_was_app(ctx, comm) || ftk_mpi_failed_before(comm, ctx->comms.ctl));
+           && (ftk_was_app(ctx, comm)
+               || ftk_mpi_failed_before(comm, ctx->detect.past, ctx->comms.ctl));
+}
+
+void ftk_misuse_epoch_ends(struct ftkit_ctx *ctx)
+{
+    MPI_Group ended, all, *past = &ctx->detect.past;
+    if (MPI_Comm_group(ctx->comms.ctl, &ended) != MPI_SUCCESS)
+        return; /* then fewer communicators are known to be stale */
+    if (*past == MPI_GROUP_NULL) {
+        *past = ended;
+        return;
+    }
+    if (MPI_Group_union(*past, ended, &all) == MPI_SUCCESS) {
+        (void)MPI_Group_free(past);
+        *past = all;
+    }
+    (void)MPI_Group_free(&ended);
+}
+
+void ftk_misuse_forget(struct ftkit_ctx *ctx)
+{
+    if (ctx->detect.past != MPI_GROUP_NULL)
+        (void)MPI_Group_free(&ctx->detect.past);
 }
 
 /* The processes that were lost and replaced so far. */

@@ -14,8 +14,12 @@ void ftk_misuse_end(struct ftkit_ctx *ctx, const char *why);
 void ftk_misuse_enter(struct ftkit_ctx *ctx, const char *call);
 
 /* Whether comm, on which a call has failed because of a failure, is older than the last repair:
- * then no failure of this epoch explains the error.  False: not known.  Local. */
+ * then no failure of this epoch explains the error.  False: not known, or a process has failed that
+ * the program itself has spawned.  Local. */
 bool ftk_misuse_is_stale(const struct ftkit_ctx *ctx, MPI_Comm comm);
+/* An epoch ends: remember its processes.  And: the context closes.  Local. */
+void ftk_misuse_epoch_ends(struct ftkit_ctx *ctx);
+void ftk_misuse_forget(struct ftkit_ctx *ctx);
 /* A call of the program (NULL: unknown) has failed on such a communicator: say so.  The third time
  * in a row ends the job. */
 void ftk_misuse_stale(struct ftkit_ctx *ctx, MPI_Comm comm, const char *call);

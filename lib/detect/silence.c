@@ -267,6 +267,7 @@ void ftk_dog_look_for_silence(struct ftk_watchdog *dog, double now)
 }
 
 #define WAIT_FRESH_S 2.0   /* a rank that was seen waiting so long ago still waits */
+#define WAIT_LOOK_S 0.25   /* between two looks at the other ranks of the node */
 enum { WAIT_TELLERS = 8 }; /* ranks of a node that say what they wait for */
 
 bool ftk_watchdog_waits(struct ftk_watchdog *dog, double since, double now)
@@ -282,6 +283,7 @@ bool ftk_watchdog_waits(struct ftk_watchdog *dog, double since, double now)
     double then = ftk_dog_from(dog, since);
     if (now < dog->wait_due_s || now - then < dog->say_s)
         return false;
+    dog->wait_due_s = now + WAIT_LOOK_S;
     for (int i = 0; i < FTK_DOG_SLOTS; i++) {
         const struct ftk_dog_slot *s = &dog->page->slots[i];
         if (atomic_load(&s->pid) > 0 && atomic_load(&s->state) == FTK_DOG_REPAIR)

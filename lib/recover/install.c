@@ -7,6 +7,7 @@
 
 #include "attempt.h"
 #include "core/epoch.h"
+#include "detect/misuse.h"
 #include "detect/sure.h"
 #include "replica/planes.h"
 #include "set/checkpoint.h"
@@ -82,6 +83,8 @@ static int spare_number(const struct ftk_attempt *a, int me)
 static int retire_epoch(struct ftkit_ctx *ctx, MPI_Comm s)
 {
     int rc = ftk_detect_disarm(ctx);
+    if (rc == FTKIT_OK && !ftk_log_of(ctx) && ctx->rank >= 0)
+        ftk_misuse_epoch_ends(ctx);
     if (rc == FTKIT_OK)
         rc =
             ftk_log_of(ctx) ? ftk_retire(ctx, ctx->comms.app) : ftk_retire_app(ctx, ctx->comms.app);

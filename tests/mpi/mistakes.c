@@ -2,7 +2,7 @@
  *
  *   mistakes MODE [-o RESULT]
  *
- * Right: none; asks, asksdurable: all ranks ask for a set in every fifth step; askswait: they wait for it, too.
+ * Right: none; child: a process that the ranks have spawned is killed in step 20, and rank 1 sees that; asks, asksdurable: all ranks ask for a set in every fifth step; askswait: they wait for it, too.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -11,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ftkit.h"
 
-static const char *mode;
+static const char *mode, *program;
 static int rank, size, step;
 static MPI_Comm comm, kept = MPI_COMM_NULL; /* kept: not made again after a repair */
 static double x[8], factor = 1;
@@ -84,6 +85,39 @@ static void set_up(ftkit_ctx *ft)
         raise(SIGKILL);
 }
 
+/* Spawn a process, which waits for ever; rank 1 kills it, and cannot receive from it. */
+static void lose_child(void)
+{
+    static MPI_Comm child = MPI_COMM_NULL;
+    char *args[] = { "child", NULL };
+    MPI_Comm both;
+    int pid = 0;
+    if (child != MPI_COMM_NULL
+        || MPI_Comm_spawn(program, args, 1, MPI_INFO_NULL, 0, comm, &child, MPI_ERRCODES_IGNORE)
+               != MPI_SUCCESS
+        || MPI_Intercomm_merge(child, 0, &both) != MPI_SUCCESS)
+        return;
+    MPI_Barrier(comm);
+    if (rank == 1) {
+        MPI_Recv(&pid, 1, MPI_INT, size, 1, both, MPI_STATUS_IGNORE);
+        if (pid > 0)
+            kill(pid, SIGKILL);
+        MPI_Recv(&pid, 1, MPI_INT, size, 2, both, MPI_STATUS_IGNORE);
+    }
+    MPI_Comm_free(&both);
+    MPI_Comm_free(&child);
+    child = MPI_COMM_WORLD; /* not again */
+}
+
+static void be_child(MPI_Comm parent)
+{
+    MPI_Comm both;
+    int pid = (int)getpid();
+    MPI_Intercomm_merge(parent, 1, &both);
+    MPI_Send(&pid, 1, MPI_INT, 1, 1, both);
+    pause();
+}
+
 /* A set that all ranks ask for, at the top of the loop. */
 static int ask(ftkit_ctx *ft)
 {
@@ -129,6 +163,8 @@ static int run(ftkit_ctx **ft)
         if (rank == 1 && step == 12 && alone(ft))
             return 0;
         communicate();
+        if (is("child") && step == 20)
+            lose_child();
         nanosleep(&ms, NULL);
         step++;
     }
@@ -139,6 +175,10 @@ int main(int argc, char **argv)
     ftkit_ctx *ft = NULL;
     mode = argc > 1 ? argv[1] : "";
     MPI_Init(&argc, &argv);
+    MPI_Comm parent = MPI_COMM_NULL;
+    if (is("child") && MPI_Comm_get_parent(&parent) == MPI_SUCCESS && parent != MPI_COMM_NULL)
+        be_child(parent);
+    program = argv[0];
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (is("noopen") && rank == 1) {
         MPI_Finalize();
