@@ -35,17 +35,18 @@ sub tail
     return $j;
 }
 
-# The visits of an undisturbed job from app.tail on, each as a fault that kills there.
+# The visits of an undisturbed job from a point on (app.tail), each as a fault that kills there.
 sub visits
 {
-    my ($how, $kind) = @_;
+    my ($how, $kind, $from) = @_;
+    $from //= 'app.tail';
     my $trace = scratch() . '/trace' . ++$count;
     my $j = tail($how, %$kind, env => { %{ $kind->{env} // {} }, FTKIT_FAULT_TRACE => $trace });
     my (%nth, %late, @visits);
     for (split(/\n/, slurp($trace))) {
         my ($point, $rank) = /^(\S+) rank (\d+) incarnation 0:/ or next;
         my $nth = ++$nth{"$point:$rank"};
-        $late{$rank} = 1 if $point eq 'app.tail';
+        $late{$rank} = 1 if $point eq $from;
         push(@visits, "$point:$rank:$nth:kill") if $late{$rank};
     }
     return ($j, @visits);
@@ -73,7 +74,8 @@ sub wrong
 sub left_at_end
 {
     my ($j) = @_;
-    return $j->{rc} == 137 && grep {/^close\.parted /} @{ $j->{faults} };
+    return $j->{rc} == 137 && $j->{log} =~ /when all contexts were closed/
+        && grep {/^(?:close\.parted|repair\.agreed) /} @{ $j->{faults} };
 }
 
 # With lines apart a job may end before all ranks know of the halt.
@@ -111,6 +113,21 @@ for my $name (sort keys %kinds) {
                 or diag("code $j->{rc}, results $j->{results}\n", substr($j->{log}, 0, 6000));
             remove_tree($j->{dir}) if $wrong eq '';
         }
+    }
+}
+# ftkit_checkpoint stands behind the step, and a replica dies in ftkit_finish or ftkit_close
+for my $kind ({ %{ $kinds{replicas} }, spares => 1 }, { %{ $kinds{replicas} }, env => { FTKIT_LOG_TEAMS => 'rank', FTKIT_REPLICAS_LOST => 'clone' } }) {
+    my ($calm, @visits) = visits('bottom', $kind, 'finish.begin');
+    @visits = grep {/^(?:finish|close|repair|log|replica)[.]/} @visits; # not those of helper threads
+    is($calm->{results}, $whole, 'replicas, bottom: undisturbed') or diag("code $calm->{rc}\n$calm->{log}");
+    for my $fault ((shuffle(@visits))[0 .. min($kills, scalar(@visits)) - 1]) {
+        my $j = tail('bottom', %$kind, fault => $fault);
+        $tried++;
+        $hit += @{ $j->{faults} } == 1;
+        my $wrong = wrong('bottom', $kind, $j);
+        is($wrong, '', "replicas, bottom: $fault")
+            or diag("code $j->{rc}, results $j->{results}\n", substr($j->{log}, 0, 6000));
+        remove_tree($j->{dir}) if $wrong eq '';
     }
 }
 # helper threads visit their points as time goes

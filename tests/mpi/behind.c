@@ -4,7 +4,8 @@
  *
  *   behind PATH [HOW]     HOW: close (default); segv, kill, abort: all ranks end so in step 12,
  *                         in every attempt; halt: rank 1 asks for a halt in step 12; forget: no
- *                         ftkit_close; leave: nor MPI_Finalize
+ *                         ftkit_close; leave: nor MPI_Finalize; bottom: ftkit_checkpoint stands
+ *                         behind the step
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -26,6 +27,11 @@ static int ends_at_12(const char *how)
                                        : 0;
 }
 
+static int ends(int rc)
+{
+    return rc == FTKIT_HALT || FTKIT_FATAL(rc);
+}
+
 /* What the calls of the tail return: 0: go on, 1: the state is an earlier one, 2: leave. */
 static int tail(ftkit_ctx *ft, int step)
 {
@@ -36,7 +42,7 @@ static int tail(ftkit_ctx *ft, int step)
     } else if (step == 15) {
         rc = ftkit_wait(ft);
     }
-    return rc == FTKIT_ROLLED_BACK ? 1 : rc == FTKIT_HALT || FTKIT_FATAL(rc) ? 2 : 0;
+    return rc == FTKIT_ROLLED_BACK ? 1 : ends(rc) ? 2 : 0;
 }
 
 static void end_here(int sig, int rank, MPI_Comm comm)
@@ -49,7 +55,8 @@ static void end_here(int sig, int rank, MPI_Comm comm)
     }
 }
 
-static int compute(ftkit_ctx *ft, const int *rank, const MPI_Comm *comm, int sig, long *x)
+static int compute(
+    ftkit_ctx *ft, const int *rank, const MPI_Comm *comm, int sig, int bottom, long *x)
 {
     int step = 0, next;
     ftkit_register_replicated(ft, "step", &step, 1, MPI_INT);
@@ -58,11 +65,10 @@ static int compute(ftkit_ctx *ft, const int *rank, const MPI_Comm *comm, int sig
         return 1;
     for (;;) {
         long sum = 0;
-        int rc = ftkit_checkpoint(ft);
-        if (rc == FTKIT_HALT || FTKIT_FATAL(rc))
+        if (!bottom && ends(ftkit_checkpoint(ft)))
             return 1;
         if (step >= 20) {
-            rc = ftkit_finish(ft);
+            int rc = ftkit_finish(ft);
             if (rc == FTKIT_ROLLED_BACK)
                 continue;
             return rc != FTKIT_OK;
@@ -76,6 +82,8 @@ static int compute(ftkit_ctx *ft, const int *rank, const MPI_Comm *comm, int sig
             end_here(sig, *rank, *comm);
         *x = (*x * 3 + sum + *rank) % 1000003;
         step++;
+        if (bottom && ends(ftkit_checkpoint(ft)))
+            return 1;
     }
 }
 
@@ -91,7 +99,7 @@ int main(int argc, char **argv)
     ftkit_bind_comm(ft, &comm);
     MPI_Comm_rank(comm, &rank);
     long x = rank + 1;
-    int bad = compute(ft, &rank, &comm, ends_at_12(how), &x);
+    int bad = compute(ft, &rank, &comm, ends_at_12(how), strcmp(how, "bottom") == 0, &x);
     if (strcmp(how, "leave") == 0)
         exit(0);
     if (strcmp(how, "forget") != 0 && ftkit_close(&ft) != FTKIT_OK)
