@@ -1,6 +1,7 @@
 /* Which rank is in which team.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/teams.h"
@@ -67,9 +68,13 @@ void ftk_teams_say(const struct ftkit_ctx *ctx)
     int teams = 0, least, most, with;
     if (ctx->rank != 0 || ctx->incarnation > 0 || !team)
         return;
-    if (count_teams(team, ctx->nranks, &teams, &least, &most))
-        ftk_report(FTKIT_INFO, "context %s: %d team%s of %d to %d ranks", ctx->cfg.name, teams,
-            FTK_S(teams), least, most);
+    if (count_teams(team, ctx->nranks, &teams, &least, &most)) {
+        char from[16] = "";
+        if (least < most)
+            snprintf(from, sizeof from, "%d to ", least);
+        ftk_report(FTKIT_INFO, "context %s: %d team%s of %s%d rank%s", ctx->cfg.name, teams,
+            FTK_S(teams), from, most, FTK_S(most));
+    }
     if (teams == 1 && ctx->nranks > 1 && ctx->cfg.log_teams != FTK_TEAMS_ALL)
         ftk_report(FTKIT_WARNING,
             "context %s: log.enabled with one team of all %d ranks: a failure rolls all ranks "
