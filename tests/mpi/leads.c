@@ -16,8 +16,8 @@
  *   -m decided  the same through ftkit_decide()
  *
  * Fault point flip.step, with EIO: a bit of the number of the step flips, and the rank leaves its
- * loop.  flip.early, with EIO: before its first call of ftkit_checkpoint() the rank waits for a message
- * that nobody sends.  A step passes app.mid once.
+ * loop.  flip.early, with EIO: before its first call of ftkit_checkpoint() the rank waits for a
+ * message that nobody sends.  A step passes app.mid once.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
