@@ -97,20 +97,24 @@ for my $name (qw(u step)) {
     ok($code == 0 && -s $file, '... that of one rank is not') or said();
 }
 
-# ---- a set that an earlier build has written: the format stays readable
-# tests/data/set-apart-v5.tar.gz: set 13 of wavefront -s 8 -n 120, 4 ranks in teams of 2
+# ---- sets that earlier builds have written: the formats of the log's state stay readable
+# tests/data/set-apart-v*.tar.gz: one set each of wavefront -s 8 -n 120, 4 ranks in teams of 2
 
-my $old = tempdir(DIR => scratch());
-is(system('tar', '-xzf', top() . '/tests/data/set-apart-v5.tar.gz', '-C', $old), 0, 'an older set');
-like(ftkit('verify', $old, 13), qr/^  good$/m, '... verify') or said();
-like(ftkit('show', $old, 13), $apart, '... show') or said();
 my ($small) = grep { $_->{name} eq 'wavefront' } programs();
 $small = { %$small, args => [ '-s', 8, '-n', 120 ] };
-my $k = logged($small, spares => 0, env => { %env, FTKIT_LOG_TEAM_SIZE => 2,
-        FTKIT_LEVEL_HDF5_DIRECTORY => $old });
-like($k->{log}, qr/restored set 13 from files/, '... a job goes on from it');
-is($k->{result}, undisturbed($small, 4), '... to the right result')
-    or diag(substr($k->{log}, 0, 3000));
+for ([5, 13], [6, 11]) {
+    my ($version, $set) = @$_;
+    my $old = tempdir(DIR => scratch());
+    is(system('tar', '-xzf', top() . "/tests/data/set-apart-v$version.tar.gz", '-C', $old), 0,
+        "an older set, version $version");
+    like(ftkit('verify', $old, $set), qr/^  good$/m, '... verify') or said();
+    like(ftkit('show', $old, $set), $apart, '... show') or said();
+    my $k = logged($small, spares => 0, env => { %env, FTKIT_LOG_TEAM_SIZE => 2,
+            FTKIT_LEVEL_HDF5_DIRECTORY => $old });
+    like($k->{log}, qr/restored set $set from files/, '... a job goes on from it');
+    is($k->{result}, undisturbed($small, 4), '... to the right result')
+        or diag(substr($k->{log}, 0, 3000));
+}
 
 # ---- another number of ranks: the blocks are of different steps
 

@@ -128,15 +128,15 @@ void ftk_vcomm_detach(struct ftk_vcomm *vc);
 /* Whether a handle is detached: the last rollback has left it to the program.  True once. */
 bool ftk_vcomm_is_detached(MPI_Comm handle);
 
-/* vcomm_image.c: the communicators of a line in a set.  Reading n images from *at: make constructs
- * the missing communicators and detaches others; colls sets the number of collectives begun on
- * each.  *at is behind the images then. */
+/* vcomm_image.c: the communicators of a line in a set.  Reading: make constructs the missing
+ * communicators and detaches others.  pass(): the address behind n images, NULL: they are cut
+ * short. */
 int ftk_vcomm_image_context(MPI_Comm comm);            /* log_ops.h: context_of */
 int ftk_vcomm_of_context(int context, MPI_Comm *comm); /* log_ops.h: comm_back */
 size_t ftk_vcomm_images_words(void);
 uint64_t *ftk_vcomm_images_write(uint64_t *w);
-int ftk_vcomm_images_read(
-    const uint64_t **at, const uint64_t *end, uint64_t n, bool make, bool colls);
+int ftk_vcomm_images_read(const uint64_t *w, const uint64_t *end, bool make);
+const uint64_t *ftk_vcomm_images_pass(const uint64_t *w, const uint64_t *end, uint64_t n);
 
 /* mpi/comm_calls.c: the contexts that are promised to duplications under way. */
 void ftk_idup_promised(struct ftk_contexts *to);

@@ -71,7 +71,6 @@ bool ftk_det_are_sane(const struct ftk_det *v, uint64_t n);
 bool ftk_det_plan_left(void);
 uint32_t ftk_det_new_wildcard(uint32_t number);
 uint32_t ftk_det_new_receive(uint32_t number);
-int ftk_det_back(void);     /* this process rolls back to the line, and repeats them */
 size_t ftk_det_count(void); /* since the line */
 
 /* log_ops.h: decide (decide.c).  The bytes of a value are in the fields n, a and b of MORE. */

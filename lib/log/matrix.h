@@ -11,14 +11,6 @@
 
 #include "log/log.h"
 
-/* As words: destination, messages, bytes, rising by destination, without those that got
- * none. */
-#define FTK_MATRIX_WORDS 3
-size_t ftk_matrix_length(void);          /* destinations of this row */
-uint64_t *ftk_matrix_write(uint64_t *w); /* returns the address behind the words */
-/* The row of the line is this rank's again; false: it is none. */
-bool ftk_matrix_read(const uint64_t *w, uint64_t n);
-
 /* Tell early when log.matrix cannot be written. */
 void ftk_matrix_start(void);
 

@@ -26,6 +26,14 @@ struct ftk_rollback {
     bool in_set_up;   /* it replays set-up, and continues with the rest of its set-up log */
 };
 
+/* The section of a part in a set that is being restored. */
+struct ftk_section {
+    const uint64_t *w, *end; /* its words; NULL: the set has no such section */
+    uint64_t calls;          /* of ftkit_checkpoint(), at the cut of the rank that wrote the set */
+    bool as_many;            /* as many ranks of the program wrote the set */
+    bool first;              /* this process has not been at the line of the set */
+};
+
 struct ftk_part {
     /* The part that serves this log: this one, another one, or NULL: none.  No function: this
      * one. */
@@ -76,25 +84,41 @@ struct ftk_part {
     /* This rank rolls back to the line: drop the state since then.  All parts are asked, also after
      * an error. */
     int (*roll_back)(const struct ftk_rollback *b);
+
+    /* ---- the section of the part in a set (recovery/image.c) ---- */
+
+    const char *name; /* at most 8 characters; no other part has it */
+    /* As many words as the section has now; write them, to the address behind them.  At a line
+     * apart the section is that of the cut, and is written there, unless it is late. */
+    size_t (*words)(void);
+    uint64_t *(*save)(uint64_t *w);
+    bool needed; /* a set without the section is damaged, in all versions */
+    bool late;   /* the section does not change after the cut, or is known after settle() only */
+    /* Line apart: all late messages have come, and all numbers of early ones. */
+    int (*settle)(void);
+    /* This rank is restored.  The words may be damaged: nothing in them is trusted. */
+    int (*load)(const struct ftk_section *in);
 };
 
 #define FTK_DECLARE_PART(word) extern const struct ftk_part ftk_part_##word;
 FTK_LOG_PARTS(FTK_DECLARE_PART)
 #undef FTK_DECLARE_PART
 
-/* Looks of a wait between two calls of turn(); the first look of a wait is one of them */
+/* Looks of a wait between two calls of turn(); the first look of a wait is one of
+ * them. */
 enum { FTK_TURNS_WATCH = 16, FTK_TURNS_SHORT = 4 };
 
 /* ---- the parts of this log, in their order (base/part.c) --------------------------------- */
 
 enum { FTK_PARTS_MOST = 64 };
+typedef void ftk_look_fn(void);
+typedef void ftk_turn_fn(unsigned turns);
 extern struct ftk_parts {
-    const struct ftk_part *v[FTK_PARTS_MOST]; /* [n] */
+    const struct ftk_part *v[FTK_PARTS_MOST]; /* [n], then NULL */
     size_t n;
     /* the functions that every look of a wait calls; NULL: the end */
-    void (*progress[FTK_PARTS_MOST])(void);
-    void (*serve[FTK_PARTS_MOST])(void);
-    void (*turn[FTK_PARTS_MOST])(unsigned turns);
+    ftk_look_fn *progress[FTK_PARTS_MOST], *serve[FTK_PARTS_MOST];
+    ftk_turn_fn *turn[FTK_PARTS_MOST];
 } ftk_parts;
 
 /* The log opens: these parts [n] serve it.  ftk_log has its mode. */
@@ -112,20 +136,21 @@ void ftk_parts_discard(void);
 void ftk_parts_quiesce(const struct ftk_log_repair *r);
 int ftk_parts_install(const struct ftk_log_repair *r);
 int ftk_parts_roll_back(const struct ftk_rollback *b);
+int ftk_parts_settle(void);
 
 static inline void ftk_parts_progress(void)
 {
-    for (void (*const *f)(void) = ftk_parts.progress; *f; f++)
+    for (ftk_look_fn *const *f = ftk_parts.progress; *f; f++)
         (*f)();
 }
 static inline void ftk_parts_serve(void)
 {
-    for (void (*const *f)(void) = ftk_parts.serve; *f; f++)
+    for (ftk_look_fn *const *f = ftk_parts.serve; *f; f++)
         (*f)();
 }
 static inline void ftk_parts_turn(unsigned turns)
 {
-    for (void (*const *f)(unsigned) = ftk_parts.turn; *f; f++)
+    for (ftk_turn_fn *const *f = ftk_parts.turn; *f; f++)
         (*f)(turns);
 }
 

@@ -148,6 +148,13 @@ void ftk_unexp_take(struct ftk_unexp *h); /* out of the list */
 void ftk_unexp_return(struct ftk_unexp *h);
 void ftk_unexp_free(struct ftk_unexp *h);
 void ftk_unexp_clear(void);
+/* Lists of messages in a set: their words; write them, to the address behind them; read
+ * them, give each message to add().  pass(): the address behind n messages, NULL: they are cut
+ * short. */
+size_t ftk_messages_words(const struct ftk_unexp *h);
+uint64_t *ftk_messages_write(uint64_t *w, const struct ftk_unexp *h);
+int ftk_messages_read(const uint64_t *w, const uint64_t *end, void (*add)(struct ftk_unexp *h));
+const uint64_t *ftk_messages_pass(const uint64_t *w, const uint64_t *end, uint64_t n);
 void ftk_setup_log_add(struct ftk_unexp *h);
 void ftk_setup_log_clear(void);
 /* Messages that the program has matched (MPI_Mprobe) and not received yet; the list owns them. */

@@ -27,9 +27,8 @@ bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx);
 void ftk_line_end(void);
 
 /* requests.c: what the program has under way, in a set.  At a line, after the drain: check that a
- * set can have it, and write it as words; these words; the line is over. */
+ * set can have it, and write it as words; the line is over. */
 int ftk_requests_save(struct ftkit_ctx *ctx);
-const struct ftk_words *ftk_requests_words(void);
 void ftk_requests_saved(void);
 /* Read the words; drop what has been read, if it has not begun; begin it. */
 int ftk_requests_load(struct ftkit_ctx *ctx, const uint64_t *w, const uint64_t *end);
@@ -52,6 +51,9 @@ void ftk_log_make_teams(const int *domain, int n, int *team);
 void ftk_teams_say(const struct ftkit_ctx *ctx);
 /* image.c: the region of the log in a set. */
 extern const ftkit_serializer ftk_image_ops;
+
+/* session.c: the parts of the log begin to serve it.  ftk_log has its mode. */
+void ftk_session_begin(void);
 
 /* Read the set-up log of the lost process, from its part of the line, into the unexpected messages.
  * Codes of ftkit. */

@@ -64,8 +64,6 @@ void ftk_set_up_end(void);
 
 /* ---- in a set ---- */
 
-size_t ftk_set_up_words(void);
-uint64_t *ftk_set_up_write(uint64_t *w);
 /* Read the record for a replay; nothing in it is trusted. */
 int ftk_set_up_read(const uint64_t *w, size_t n);
 /* The log closes. */

@@ -108,14 +108,6 @@ void ftk_vcomm_describe(const struct ftk_vcomm *vc, char *text, size_t room);
 struct ftk_vcomm *ftk_vcomm_in_context(int context);
 /* Give the world and ftkit_comm() their virtual communicators. */
 int ftk_vcomm_open(void);
-/* A line is committed: delete the communicators that the program has freed; a rollback restores the
- * others. */
-void ftk_vcomm_line(void);
-/* The rank leaves its state for that of a sibling: the same, and handles that an earlier rollback
- * has left to the program stay with the program. */
-void ftk_vcomm_leave(void);
-/* Roll back to the line. */
-void ftk_vcomm_back(void);
 /* An MPI error of a call on comm goes to the error handler the program has given it. */
 int ftk_vcomm_error(const struct ftk_vcomm *vc, int code);
 /* The same by the handle, which need not be in the list. */

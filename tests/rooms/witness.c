@@ -1,5 +1,5 @@
 /* A part of the message log for tests/rooms.t: it sees all that happens to the log, and reports it at
- * the end.
+ * the end.  The number of lines is its state in a set.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
@@ -8,7 +8,8 @@
 
 static struct {
     int ranks;
-    uint64_t looks, turns, cuts, lines, back, forgotten;
+    uint64_t looks, turns, cuts, back, forgotten;
+    uint64_t lines; /* of the job: a rank that rolls back has them from its set */
 } seen;
 
 static int open_witness(int n)
@@ -53,6 +54,27 @@ static int roll_back(const struct ftk_rollback *b)
     return FTKIT_OK;
 }
 
+static size_t words(void)
+{
+    return 2;
+}
+
+static uint64_t *save(uint64_t *w)
+{
+    w[0] = seen.lines;
+    w[1] = ~seen.lines;
+    return w + 2;
+}
+
+/* The set is the line, which its rank had not passed when it wrote this. */
+static int load(const struct ftk_section *in)
+{
+    if (in->end - in->w != 2 || in->w[1] != ~in->w[0])
+        return ftk_fail(FTKIT_ERR_FORMAT, "the witness of a set is another one");
+    seen.lines = in->w[0] + 1;
+    return FTKIT_OK;
+}
+
 static void close_witness(void)
 {
     ftk_report(FTKIT_DEBUG,
@@ -71,4 +93,8 @@ const struct ftk_part ftk_part_witness = { .open = open_witness,
     .turn = turn,
     .cut = cut,
     .line = pass_line,
-    .roll_back = roll_back };
+    .roll_back = roll_back,
+    .name = "witness",
+    .words = words,
+    .save = save,
+    .load = load };

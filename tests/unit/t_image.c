@@ -16,6 +16,7 @@
 #include "log/p2p.h"
 #include "log/payload.h"
 #include "log/recovery.h"
+#include "log/recovery/steps.h"
 #include "log/recovery/tail.h"
 #include "log/set_up.h"
 
@@ -31,6 +32,7 @@ enum { RANKS = 4, ROOM = 64, CALLS = 17 };
 #define HELLO UINT64_C(0x6f6c6c6568)
 #define UNEXPECTED 0, 3, 7, 5, HELLO
 #define SETUP FTK_LOG_COLLS, 1, 9, 0
+#define LATE 0, 2, 5, 2, 0x6f79 /* "yo" */
 #define TAIL 1, 0, 2, 7, 3, 1, 1, 3, 8, 1, 0
 #define REQUESTS 0, 0, 0, 6, 1, 1, 3, 0x28, 0, 3, 8, 1234 /* one matched message */
 
@@ -44,16 +46,32 @@ static const uint64_t of_5[] = { HEAD(5), 11, COMMS, MATRIX, UNEXPECTED, SETUP, 
 #define SOME FTK_DET_SOME, 1, FTK_DET_MORE, 1
 #define RECORD 2, 3, 4, 1, 1, PROBE, SOME, 2, 0, 3, 8, 1, 77
 #define SETUP_6 FTK_LOG_COLLS, 1, UINT64_C(1) << 32 | 9, 0 /* of receive 1 */
-enum { RECORD_WORDS = 19 };
+enum { RECORD_WORDS = 19, REQUESTS_WORDS = 12 };
 static const uint64_t of_6[] = { HEAD(6), 11, RECORD_WORDS, COMMS, MATRIX, UNEXPECTED, SETUP_6,
     RECORD, TAIL, REQUESTS };
-static const uint64_t of_6_together[] = { HEAD(6), 0, 5, COMMS, MATRIX, UNEXPECTED, SETUP, 0, 0, 0,
-    0, 0 };
+/* Since version 7 each part has its name and its length. */
+#define NAME_VCOMM UINT64_C(0x6d6d6f6376)
+#define NAME_MATRIX UINT64_C(0x78697274616d)
+#define NAME_UNEXP UINT64_C(0x7078656e75)
+#define NAME_SETUPLOG UINT64_C(0x676f6c7075746573)
+#define NAME_LATE UINT64_C(0x6574616c)
+#define NAME_SETUP UINT64_C(0x7075746573)
+#define NAME_TAIL UINT64_C(0x6c696174)
+#define NAME_REQUESTS UINT64_C(0x7374736575716572)
+#define HEAD_7 MAGIC | UINT64_C(7) << 32, CALLS, RANKS
+#define FRONT_7 NAME_VCOMM, 3, COMMS, NAME_MATRIX, 6, MATRIX, NAME_UNEXP, 5, UNEXPECTED
+static const uint64_t of_7[] = { HEAD_7, 8, FRONT_7, NAME_SETUPLOG, 4, SETUP_6, NAME_LATE, 5, LATE,
+    NAME_SETUP, RECORD_WORDS, RECORD, NAME_TAIL, 11, TAIL, NAME_REQUESTS, REQUESTS_WORDS,
+    REQUESTS };
+static const uint64_t of_7_together[] = { HEAD_7, 8, FRONT_7, NAME_SETUPLOG, 4, SETUP, NAME_LATE, 0,
+    NAME_SETUP, 5, 0, 0, 0, 0, 0, NAME_TAIL, 0, NAME_REQUESTS, 0 };
+enum { WORDS_OF_FRONT = 4 + 3 * 2 + 3 + 6 + 5 };
+/* The same by a library with one part more, and without the empty sections. */
+static const uint64_t of_7_others[] = { HEAD_7, 5, FRONT_7, UINT64_C(0x6e6977), 2, 1, 2,
+    NAME_SETUPLOG, 4, SETUP };
 static const uint64_t record[] = { RECORD };
 
 #define WORDS(a) (sizeof(a) / sizeof *(a))
-enum { REQUESTS_WORDS = 12 };
-
 static struct ftkit_ctx ctx;
 static struct ftk_vcomm world;
 
@@ -72,6 +90,7 @@ static int set_up(void **state)
     ftk_log.vcomms.ncontexts = 1;
     assert_int_equal(ftk_part_peers.open(RANKS), FTKIT_OK);
     ftk_log.line.calls = 0;
+    ftk_session_begin();
     return 0;
 }
 
@@ -83,7 +102,7 @@ static int forget(void **state)
     ftk_unexp_clear();
     ftk_setup_log_clear();
     ftk_set_up_close();
-    ftk_tail_forget();
+    ftk_part_tail.close();
     ftk_part_channels.close();
     ftk_part_peers.close();
     ftk_log.queue.npersistent = 0;
@@ -111,7 +130,6 @@ static void assert_loaded(void)
     assert_int_equal(p[3].messages * 1000 + p[3].bytes, 2016);
     assert_int_equal(p[0].messages + p[2].messages + p[0].bytes + p[2].bytes, 0);
     assert_non_null(h);
-    assert_null(h->next);
     assert_int_equal(h->context * 100 + h->source * 10 + h->tag, 37);
     assert_int_equal(h->bytes, 5);
     assert_memory_equal(h->data, "hello", 5);
@@ -217,19 +235,84 @@ static void damaged_record(void **state)
     }
 }
 
+/* Late messages come behind the unexpected ones. */
+static void version_7(void **state)
+{
+    (void)state;
+    assert_int_equal(load(of_7, WORDS(of_7)), FTKIT_OK);
+    assert_loaded();
+    const struct ftk_unexp *h = ftk_log.unexp.first->next;
+    assert_non_null(h);
+    assert_null(h->next);
+    assert_int_equal(h->source * 10 + h->tag, 25);
+    assert_memory_equal(h->data, "yo", 2);
+    assert_int_equal(ftk_log.setup_log.first->receive, 1);
+    assert_requests();
+    assert_int_equal(ftk_log.line.calls, CALLS);
+    assert_int_equal(ftk_tail_apply(), FTKIT_OK);
+    assert_int_equal(ftk_channel_find(0, 2, 7)->count, 3);
+}
+
+static void assert_saved(void)
+{
+    uint64_t w[ROOM];
+    size_t n = 0;
+    assert_int_equal(ftk_image_ops.measure(NULL, &n), FTKIT_OK);
+    assert_int_equal(n, sizeof of_7_together);
+    assert_int_equal(ftk_image_ops.pack(NULL, w, n), FTKIT_OK);
+    assert_memory_equal(w, of_7_together, n);
+}
+
 /* A set of a line together has no tail; what was read is written again. */
 static void together(void **state)
+{
+    (void)state;
+    assert_int_equal(load(of_7_together, WORDS(of_7_together)), FTKIT_OK);
+    assert_loaded();
+    assert_null(ftk_log.unexp.first->next);
+    assert_int_equal(ftk_log.line.calls, 0);
+    assert_saved();
+}
+
+/* Sections may be missing, or of a part that this library does not have. */
+static void other_parts(void **state)
+{
+    (void)state;
+    assert_int_equal(load(of_7_others, WORDS(of_7_others)), FTKIT_OK);
+    assert_loaded();
+    assert_int_equal(ftk_log.line.calls, 0);
+    assert_saved();
+}
+
+/* No set is without its communicators. */
+static void missing_part(void **state)
+{
+    uint64_t w[WORDS(of_7_others)];
+    (void)state;
+    memcpy(w, of_7_others, sizeof w);
+    w[4]++; /* the first letter of a name */
+    assert_int_equal(load(w, WORDS(w)), FTKIT_ERR_FORMAT);
+}
+
+/* At a cut the state is that of the cut; what is known later comes to it. */
+static void cut(void **state)
 {
     uint64_t w[ROOM];
     size_t n = 0;
     (void)state;
-    assert_int_equal(load(of_6_together, WORDS(of_6_together)), FTKIT_OK);
-    assert_loaded();
-    assert_int_equal(ftk_log.line.calls, 0);
+    assert_int_equal(load(of_7_together, WORDS(of_7_together)), FTKIT_OK);
+    assert_int_equal(ftk_image_cut(), FTKIT_OK);
+    ftk_unexp_clear();
+    world.colls = 13;
     assert_int_equal(ftk_image_ops.measure(NULL, &n), FTKIT_OK);
-    assert_int_equal(n, sizeof of_6_together);
+    assert_true(n > sizeof of_7_together); /* room for what comes */
+    assert_int_equal(ftk_image_settle(), FTKIT_OK);
+    assert_int_equal(ftk_image_ops.measure(NULL, &n), FTKIT_OK);
+    assert_int_equal(n, sizeof of_7_together + 3 * sizeof *w); /* a tail of three empty lists */
     assert_int_equal(ftk_image_ops.pack(NULL, w, n), FTKIT_OK);
-    assert_memory_equal(w, of_6_together, n);
+    assert_memory_equal(w, of_7_together, WORDS_OF_FRONT * sizeof *w);
+    ftk_part_image.discard();
+    ftk_part_tail.discard();
 }
 
 static void other_versions(void **state)
@@ -237,7 +320,7 @@ static void other_versions(void **state)
     uint64_t w[WORDS(of_5)];
     (void)state;
     memcpy(w, of_5, sizeof w);
-    for (uint64_t version = 0; version < 8; version++) {
+    for (uint64_t version = 0; version < 9; version++) {
         w[0] = MAGIC | version << 32;
         if (version < 2 || version > 6)
             assert_int_equal(load(w, WORDS(of_5)), FTKIT_ERR_FORMAT);
@@ -257,6 +340,8 @@ static void cut_short(void **state)
     for (size_t n = 0; n < WORDS(of_6); n++)
         assert_int_equal(
             load(of_6, n), n == WORDS(of_6) - REQUESTS_WORDS ? FTKIT_OK : FTKIT_ERR_FORMAT);
+    for (size_t n = 0; n < WORDS(of_7); n++)
+        assert_int_equal(load(of_7, n), FTKIT_ERR_FORMAT);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, forget)
@@ -264,8 +349,9 @@ static void cut_short(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { TEST(version_4), TEST(version_5), TEST(version_6),
-        TEST(together), TEST(set_up_again), TEST(polls_for_ever), TEST(damaged_record),
-        TEST(other_versions), TEST(cut_short) };
+        TEST(version_7), TEST(together), TEST(other_parts), TEST(missing_part), TEST(cut),
+        TEST(set_up_again), TEST(polls_for_ever), TEST(damaged_record), TEST(other_versions),
+        TEST(cut_short) };
     if (MPI_Init(&argc, &argv) != MPI_SUCCESS)
         return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,8 +7,6 @@
 
 struct ftk_parts ftk_parts;
 
-#define EACH(p) (const struct ftk_part *const *p = ftk_parts.v; p < ftk_parts.v + ftk_parts.n; p++)
-
 void ftk_parts_begin(const struct ftk_part *const *all, size_t n)
 {
     struct ftk_parts *t = &ftk_parts;
@@ -31,19 +29,17 @@ void ftk_parts_begin(const struct ftk_part *const *all, size_t n)
 int ftk_parts_open(int n)
 {
     int rc = FTKIT_OK;
-    for
-        EACH(p)
-    if (rc == FTKIT_OK && (*p)->open)
-        rc = (*p)->open(n);
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if (rc == FTKIT_OK && (*p)->open)
+            rc = (*p)->open(n);
     return rc;
 }
 
 void ftk_parts_forget(void)
 {
-    for
-        EACH(p)
-    if ((*p)->forget)
-        (*p)->forget();
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if ((*p)->forget)
+            (*p)->forget();
 }
 
 void ftk_parts_close(void)
@@ -56,75 +52,74 @@ void ftk_parts_close(void)
 
 bool ftk_parts_use_comm(const struct ftk_vcomm *vc)
 {
-    for
-        EACH(p)
-    if ((*p)->uses_comm && (*p)->uses_comm(vc))
-        return true;
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if ((*p)->uses_comm && (*p)->uses_comm(vc))
+            return true;
     return false;
 }
 
 void ftk_parts_comm_gone(const struct ftk_vcomm *vc)
 {
-    for
-        EACH(p)
-    if ((*p)->comm_gone)
-        (*p)->comm_gone(vc);
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if ((*p)->comm_gone)
+            (*p)->comm_gone(vc);
 }
 
 int ftk_parts_cut(bool apart)
 {
     int rc = FTKIT_OK;
-    for
-        EACH(p)
-        {
-            const int own = (*p)->cut ? (*p)->cut(apart) : FTKIT_OK;
-            rc = rc == FTKIT_OK ? own : rc;
-        }
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++) {
+        const int own = (*p)->cut ? (*p)->cut(apart) : FTKIT_OK;
+        rc = rc == FTKIT_OK ? own : rc;
+    }
     return rc;
 }
 
 void ftk_parts_line(enum ftk_pass kind, bool first)
 {
-    for
-        EACH(p)
-    if ((*p)->line)
-        (*p)->line(kind, first);
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if ((*p)->line)
+            (*p)->line(kind, first);
 }
 
 void ftk_parts_discard(void)
 {
-    for
-        EACH(p)
-    if ((*p)->discard)
-        (*p)->discard();
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if ((*p)->discard)
+            (*p)->discard();
 }
 
 void ftk_parts_quiesce(const struct ftk_log_repair *r)
 {
-    for
-        EACH(p)
-    if ((*p)->quiesce)
-        (*p)->quiesce(r);
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if ((*p)->quiesce)
+            (*p)->quiesce(r);
 }
 
 int ftk_parts_install(const struct ftk_log_repair *r)
 {
     int rc = FTKIT_OK;
-    for
-        EACH(p)
-    if (rc == FTKIT_OK && (*p)->install)
-        rc = (*p)->install(r);
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if (rc == FTKIT_OK && (*p)->install)
+            rc = (*p)->install(r);
+    return rc;
+}
+
+int ftk_parts_settle(void)
+{
+    int rc = FTKIT_OK;
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if (rc == FTKIT_OK && (*p)->settle)
+            rc = (*p)->settle();
     return rc;
 }
 
 int ftk_parts_roll_back(const struct ftk_rollback *b)
 {
     int rc = FTKIT_OK;
-    for
-        EACH(p)
-        {
-            const int own = (*p)->roll_back ? (*p)->roll_back(b) : FTKIT_OK;
-            rc = rc == FTKIT_OK ? own : rc;
-        }
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++) {
+        const int own = (*p)->roll_back ? (*p)->roll_back(b) : FTKIT_OK;
+        rc = rc == FTKIT_OK ? own : rc;
+    }
     return rc;
 }

@@ -218,6 +218,8 @@ void ftk_det_close(void)
     memset(&at_line, 0, sizeof at_line);
 }
 
+static int go_back(void);
+
 static void begin_again(void)
 {
     d.at = d.plan = d.nreceive = 0;
@@ -398,7 +400,7 @@ int ftk_det_restore(const struct ftk_det *v, size_t n)
     int rc = reserve(d.now, n);
     for (size_t i = has; rc == FTKIT_OK && i < n; i++)
         append_det(v[i]);
-    return rc == FTKIT_OK ? ftk_det_back() : rc;
+    return rc == FTKIT_OK ? go_back() : rc;
 }
 
 static void begin_interval(void)
@@ -512,7 +514,8 @@ static int sort_out(void)
     return FTKIT_OK;
 }
 
-int ftk_det_back(void)
+/* This process rolls back to the line, and repeats the determinants. */
+static int go_back(void)
 {
     begin_again();
     at_line.files = ONE_FILE;
@@ -1126,9 +1129,15 @@ static void pass_line(enum ftk_pass kind, bool first)
 static int roll_back(const struct ftk_rollback *b)
 {
     (void)b;
-    return ftk_det_back();
+    return go_back();
+}
+
+static int load(const struct ftk_section *in)
+{
+    (void)in;
+    return go_back();
 }
 
 const struct ftk_part ftk_part_det = {
-    .close = close_det, .line = pass_line, .discard = withdraw, .roll_back = roll_back
+    .close = close_det, .line = pass_line, .discard = withdraw, .roll_back = roll_back, .load = load
 };

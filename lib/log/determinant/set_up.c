@@ -250,7 +250,7 @@ void ftk_set_up_end(void)
 enum { RECEIVES, NOTHINGS, OUTCOMES, CANCELLED, CHANNELS, HEAD };
 enum { DET = sizeof(struct ftk_det) / sizeof(uint64_t), CHANNEL = 4 };
 
-size_t ftk_set_up_words(void)
+static size_t set_up_words(void)
 {
     size_t words = HEAD + s.n * DET + s.ncancelled + s.nsent * CHANNEL;
     for (size_t i = 0; i < s.nsent; i++)
@@ -269,7 +269,7 @@ static uint64_t *write_outcomes(uint64_t *w)
     return w;
 }
 
-uint64_t *ftk_set_up_write(uint64_t *w)
+static uint64_t *set_up_write(uint64_t *w)
 {
     w[RECEIVES] = s.receives;
     w[NOTHINGS] = s.nothings;
@@ -397,4 +397,9 @@ int ftk_set_up_read(const uint64_t *w, size_t n)
                : rc;
 }
 
-const struct ftk_part ftk_part_set_up = { .close = ftk_set_up_close };
+/* A replay of set-up has read the record already (recovery/image.c). */
+const struct ftk_part ftk_part_set_up = { .close = ftk_set_up_close,
+    .name = "setup",
+    .words = set_up_words,
+    .save = set_up_write,
+    .late = true };

@@ -146,6 +146,33 @@ size_t ftk_late_count(void)
     return ncopies;
 }
 
+/* ---- the part: late messages are unexpected ones in a set ------------------------------ */
+
+static const struct ftk_unexp *settled; /* the late messages of the set; NULL: none, or not known */
+
+static int settle(void)
+{
+    int rc = ftk_late_settle(&settled);
+    if (rc == FTKIT_OK)
+        ftk_log.stats.late += ncopies;
+    return rc;
+}
+
+static size_t words(void)
+{
+    return ftk_messages_words(settled);
+}
+
+static uint64_t *save(uint64_t *w)
+{
+    return ftk_messages_write(w, settled);
+}
+
+static int load(const struct ftk_section *in)
+{
+    return ftk_messages_read(in->w, in->end, ftk_unexp_add);
+}
+
 static void clear(void)
 {
     while (blocks) {
@@ -154,6 +181,7 @@ static void clear(void)
         free_block(b);
     }
     ncopies = 0;
+    settled = NULL;
 }
 
 /* Free the blocks, too, that clear() keeps for the next set. */
@@ -182,6 +210,13 @@ static int roll_back(const struct ftk_rollback *b)
     return FTKIT_OK;
 }
 
-const struct ftk_part ftk_part_late = {
-    .close = close_late, .line = pass_line, .discard = clear, .roll_back = roll_back
-};
+const struct ftk_part ftk_part_late = { .close = close_late,
+    .line = pass_line,
+    .discard = clear,
+    .roll_back = roll_back,
+    .name = "late",
+    .words = words,
+    .save = save,
+    .late = true,
+    .settle = settle,
+    .load = load };

@@ -6,6 +6,7 @@
 
 #include "log/p2p.h"
 #include "log/part.h"
+#include "log/plane.h"
 
 /* ---- unexpected messages ------------------------------------------------------------- */
 
@@ -223,13 +224,89 @@ int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq, uint32_t number)
     return MPI_SUCCESS;
 }
 
+/* ---- lists of messages in a set ---------------------------------------------------------
+ * Words of 64 bits for each message: context, source, tag with the number of its receive in set-up
+ * above it, bytes, and the data. */
+
+enum { CONTEXT, SOURCE, TAG, BYTES, HEAD };
+
+static size_t data_words(uint64_t bytes)
+{
+    return (size_t)((bytes + 7) / 8);
+}
+
+size_t ftk_messages_words(const struct ftk_unexp *h)
+{
+    size_t words = 0;
+    for (; h; h = h->next)
+        words += HEAD + data_words(h->bytes);
+    return words;
+}
+
+uint64_t *ftk_messages_write(uint64_t *w, const struct ftk_unexp *h)
+{
+    for (; h; h = h->next) {
+        const size_t words = data_words(h->bytes);
+        w[CONTEXT] = (uint64_t)h->context;
+        w[SOURCE] = ftk_log_to_plane(h->source);
+        w[TAG] = (uint64_t)(uint32_t)h->tag | (uint64_t)h->receive << 32;
+        w[BYTES] = h->bytes;
+        w += HEAD;
+        if (words > 0)
+            w[words - 1] = 0;
+        memcpy(w, h->data, h->bytes);
+        w += words;
+    }
+    return w;
+}
+
+const uint64_t *ftk_messages_pass(const uint64_t *w, const uint64_t *end, uint64_t n)
+{
+    for (; n > 0; n--) {
+        if (end - w < HEAD || w[BYTES] > (uint64_t)(end - w - HEAD) * 8)
+            return NULL;
+        w += HEAD + data_words(w[BYTES]);
+    }
+    return w;
+}
+
+static int read_one(const uint64_t *w, struct ftk_unexp **out)
+{
+    if (!(ftk_context_is_one(w[CONTEXT]) || w[CONTEXT] == FTK_LOG_COLLS)
+        || w[SOURCE] >= (uint64_t)ftk_log_plane_size() || (uint32_t)w[TAG] > INT32_MAX)
+        return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: a message is damaged");
+    const int source = ftk_log_from_plane((int)w[SOURCE]);
+    struct ftk_unexp *h =
+        ftk_unexp_new((int)w[CONTEXT], source, (int)(uint32_t)w[TAG], (size_t)w[BYTES]);
+    if (!h)
+        return ftk_fail(FTKIT_ERR_NOMEM, "messages of the log");
+    h->receive = (uint32_t)(w[TAG] >> 32);
+    memcpy(h->data, w + HEAD, (size_t)w[BYTES]);
+    *out = h;
+    return FTKIT_OK;
+}
+
+int ftk_messages_read(const uint64_t *w, const uint64_t *end, void (*add)(struct ftk_unexp *h))
+{
+    while (w < end) {
+        struct ftk_unexp *h = NULL;
+        const uint64_t *next = ftk_messages_pass(w, end, 1);
+        int rc = next ? read_one(w, &h)
+                      : ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: cut short");
+        if (rc != FTKIT_OK)
+            return rc;
+        add(h);
+        w = next;
+    }
+    return FTKIT_OK;
+}
+
 /* ---- the part ------------------------------------------------------------------------ */
 
 static void close_lists(void)
 {
     ftk_matched_clear();
     ftk_unexp_clear();
-    ftk_setup_log_clear();
 }
 
 /* In a replay of set-up the unexpected messages are those of the set-up log. */
@@ -240,6 +317,56 @@ static int roll_back(const struct ftk_rollback *b)
     return FTKIT_OK;
 }
 
-const struct ftk_part ftk_part_unexp = {
-    .forget = ftk_matched_clear, .close = close_lists, .roll_back = roll_back
-};
+static size_t words(void)
+{
+    return ftk_messages_words(ftk_log.unexp.first);
+}
+
+static uint64_t *save(uint64_t *w)
+{
+    return ftk_messages_write(w, ftk_log.unexp.first);
+}
+
+static int load(const struct ftk_section *in)
+{
+    ftk_unexp_clear();
+    return ftk_messages_read(in->w, in->end, ftk_unexp_add);
+}
+
+const struct ftk_part ftk_part_unexp = { .forget = ftk_matched_clear,
+    .close = close_lists,
+    .roll_back = roll_back,
+    .name = "unexp",
+    .words = words,
+    .save = save,
+    .needed = true,
+    .load = load };
+
+/* ---- the part of the set-up log, which does not change after the first line ------------ */
+
+static size_t set_up_words(void)
+{
+    return ftk_messages_words(ftk_log.setup_log.first);
+}
+
+static uint64_t *save_set_up(uint64_t *w)
+{
+    return ftk_messages_write(w, ftk_log.setup_log.first);
+}
+
+/* Only a replay of set-up takes it from the set. */
+static int load_set_up(const struct ftk_section *in)
+{
+    if (!ftk_log_replays_setup())
+        return ftk_messages_read(in->w, in->end, ftk_unexp_free);
+    ftk_setup_log_clear();
+    return ftk_messages_read(in->w, in->end, ftk_setup_log_add);
+}
+
+const struct ftk_part ftk_part_set_up_log = { .close = ftk_setup_log_clear,
+    .name = "setuplog",
+    .words = set_up_words,
+    .save = save_set_up,
+    .needed = true,
+    .late = true,
+    .load = load_set_up };

@@ -18,6 +18,8 @@
 #include "log/plane.h"
 #include "store/h5/h5.h"
 
+enum { ROW_WORDS = 3 };
+
 /* ---- the row of this rank ------------------------------------------------------------ */
 
 /* Until the first line there is none: the line begins it. */
@@ -26,7 +28,8 @@ static bool counted(const struct ftk_peer *p)
     return !ftk_log.line.none_yet && p->messages > 0;
 }
 
-size_t ftk_matrix_length(void)
+/* Destinations of this row. */
+static size_t row_length(void)
 {
     size_t n = 0;
     for (int i = 0, peers = ftk_peers_count(); i < peers; i++)
@@ -34,7 +37,8 @@ size_t ftk_matrix_length(void)
     return n;
 }
 
-uint64_t *ftk_matrix_write(uint64_t *w)
+/* As words: destination, messages, bytes, rising by destination, without those that got none. */
+static uint64_t *write_row(uint64_t *w)
 {
     for (int i = 0, peers = ftk_peers_count(); i < peers; i++) {
         const int r = ftk_peers_rank(i);
@@ -56,19 +60,20 @@ static void clear(void)
     }
 }
 
-bool ftk_matrix_read(const uint64_t *w, uint64_t n)
+/* The row of the line is this rank's again. */
+static int load(const struct ftk_section *in)
 {
+    if (!ftk_log_is_rolling_back() && !ftk_log_replays_setup())
+        return FTKIT_OK;
     clear();
-    for (; n > 0; n--, w += FTK_MATRIX_WORDS) {
-        if (w[0] >= (uint64_t)ftk_log_plane_size()) {
-            (void)ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: no such rank");
-            return false;
-        }
+    for (const uint64_t *w = in->w; w < in->end; w += ROW_WORDS) {
+        if (in->end - w < ROW_WORDS || w[0] >= (uint64_t)ftk_log_plane_size())
+            return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: the matrix is damaged");
         struct ftk_peer *p = ftk_peer(ftk_log_from_plane((int)w[0]));
         p->messages = w[1];
         p->bytes = w[2];
     }
-    return true;
+    return FTKIT_OK;
 }
 
 /* ---- the file ------------------------------------------------------------------------ */
@@ -112,7 +117,7 @@ static void print_row(FILE *f, int from, const uint64_t *row)
 {
     const uint64_t *w = row + 1;
     const int first = from - from % ftk_log_plane_size();
-    for (uint64_t i = 0; i < row[0]; i++, w += FTK_MATRIX_WORDS)
+    for (uint64_t i = 0; i < row[0]; i++, w += ROW_WORDS)
         fprintf(f, "%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", from, (uint64_t)first + w[0], w[1],
             w[2]);
 }
@@ -140,7 +145,7 @@ static int collect(struct ftk_chan *ch, FILE *f, uint64_t *row, int words, uint6
 static int send_row(struct ftk_chan *ch, const uint64_t *row)
 {
     MPI_Request req;
-    int words = 1 + FTK_MATRIX_WORDS * (int)row[0];
+    int words = 1 + ROW_WORDS * (int)row[0];
     (void)FTK_FAULT("matrix.send");
     int rc = PMPI_Isend(row, words, MPI_UINT64_T, 0, FTK_TAG_MATRIX, ch->comm, &req);
     return rc == MPI_SUCCESS ? ftk_chan_wait(ch, &req, 1, "communication matrix")
@@ -158,7 +163,7 @@ struct writing {
 /* Allocate all memory first, so that later no rank waits for one without memory. */
 static int prepare(const struct ftkit_ctx *ctx, struct writing *w)
 {
-    w->words = 1 + FTK_MATRIX_WORDS * ctx->nranks;
+    w->words = 1 + ROW_WORDS * ctx->nranks;
     w->row = malloc((size_t)w->words * sizeof *w->row);
     if (ctx->rank == 0)
         w->f = open_memstream(&w->text, &w->bytes);
@@ -214,8 +219,8 @@ int ftk_matrix_save(struct ftkit_ctx *ctx, struct ftk_chan *ch)
         return FTKIT_OK;
     int rc = ftk_agree(ch, prepare(ctx, &w), "communication matrix");
     if (rc == FTKIT_OK && w.row) {
-        w.row[0] = ftk_matrix_length();
-        (void)ftk_matrix_write(w.row + 1);
+        w.row[0] = row_length();
+        (void)write_row(w.row + 1);
         rc = ctx->rank == 0 ? write_file(ch, &w) : send_row(ch, w.row);
         /* all ranks wait until the file is written: rank 0 may still be lost */
         rc = ftk_agree(ch, rc, "communication matrix");
@@ -239,4 +244,11 @@ static void pass_line(enum ftk_pass kind, bool first)
         clear();
 }
 
-const struct ftk_part ftk_part_matrix = { .line = pass_line };
+static size_t words(void)
+{
+    return ROW_WORDS * row_length();
+}
+
+const struct ftk_part ftk_part_matrix = {
+    .line = pass_line, .name = "matrix", .words = words, .save = write_row, .load = load
+};

@@ -64,11 +64,6 @@ enum {
 
 static struct ftk_words words; /* of the line that is here */
 
-const struct ftk_words *ftk_requests_words(void)
-{
-    return &words;
-}
-
 void ftk_requests_saved(void)
 {
     ftk_words_free(&words);
@@ -851,7 +846,28 @@ static void pass_line(enum ftk_pass kind, bool first)
         ftk_requests_saved();
 }
 
+static size_t count_words(void)
+{
+    return words.n;
+}
+
+static uint64_t *save(uint64_t *w)
+{
+    if (words.n > 0)
+        memcpy(w, words.v, words.n * sizeof *w);
+    return w + words.n;
+}
+
+static int load(const struct ftk_section *in)
+{
+    return in->w && in->as_many ? ftk_requests_load(ftk_log.ctx, in->w, in->end) : FTKIT_OK;
+}
+
 const struct ftk_part ftk_part_under_way = { .forget = ftk_requests_drop,
     .close = close_under_way,
     .line = pass_line,
-    .discard = ftk_requests_saved };
+    .discard = ftk_requests_saved,
+    .name = "requests",
+    .words = count_words,
+    .save = save,
+    .load = load };

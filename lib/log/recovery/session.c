@@ -180,6 +180,11 @@ static int decide(void *data, size_t bytes)
 static const struct ftk_part *const parts[] = { FTK_LOG_PARTS(ENTRY) };
 _Static_assert(sizeof parts / sizeof parts[0] < FTK_PARTS_MOST, "more parts than there is room");
 
+void ftk_session_begin(void)
+{
+    ftk_parts_begin(parts, sizeof parts / sizeof parts[0]);
+}
+
 /* ---- the table of the log (log_ops.h) ------------------------------------------------ */
 
 static const struct ftk_log_ops log_ops = {
@@ -261,7 +266,7 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     for (int c = 0; c < FTK_LOG_COMMS; c++)
         ftk_log.epoch.real[c] = ftk_log.epoch.next[c] = MPI_COMM_NULL;
     ftk_log.repair = repair;
-    ftk_parts_begin(parts, sizeof parts / sizeof parts[0]);
+    ftk_session_begin();
     ctx->log = &log_ops;
     return ftk_region_add_log(ctx, FTK_LOG_REGION, &ftk_image_ops);
 }

@@ -176,4 +176,69 @@ int ftk_tail_apply(void)
     return rc;
 }
 
-const struct ftk_part ftk_part_tail = { .close = ftk_tail_forget };
+/* ---- the part ------------------------------------------------------------------------ */
+
+static struct ftk_words words; /* of the set of this rank's cut; none: it is not settled */
+
+static void drop(void)
+{
+    ftk_words_free(&words);
+}
+
+static void close_tail(void)
+{
+    drop();
+    ftk_tail_forget();
+}
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)kind;
+    (void)first;
+    drop();
+}
+
+static int roll_back(const struct ftk_rollback *b)
+{
+    (void)b;
+    drop();
+    return FTKIT_OK;
+}
+
+static size_t count(void)
+{
+    return words.n;
+}
+
+static uint64_t *save(uint64_t *w)
+{
+    if (words.n > 0)
+        memcpy(w, words.v, words.n * sizeof *w);
+    return w + words.n;
+}
+
+static int settle(void)
+{
+    drop();
+    return ftk_tail_write(&words);
+}
+
+/* A rank that is restored to a line apart counts its calls from its own cut. */
+static int load(const struct ftk_section *in)
+{
+    int rc = ftk_tail_read(in->w, (size_t)(in->end - in->w));
+    if (rc == FTKIT_OK && in->w < in->end)
+        ftk_log.line.calls = in->calls;
+    return rc;
+}
+
+const struct ftk_part ftk_part_tail = { .close = close_tail,
+    .line = pass_line,
+    .discard = drop,
+    .roll_back = roll_back,
+    .name = "tail",
+    .words = count,
+    .save = save,
+    .late = true,
+    .settle = settle,
+    .load = load };

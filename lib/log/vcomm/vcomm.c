@@ -284,7 +284,9 @@ static void pass_cut(void)
     discard_all(go);
 }
 
-void ftk_vcomm_line(void)
+/* A line is committed: delete the communicators that the program has freed; a rollback restores the
+ * others. */
+static void keep_line(void)
 {
     struct ftk_vcomm *go = NULL;
     for (struct ftk_vcomm **p = &ftk_log.vcomms.list; *p;) {
@@ -318,17 +320,19 @@ bool ftk_vcomm_is_detached(MPI_Comm handle)
     return false;
 }
 
-void ftk_vcomm_leave(void)
+/* The rank leaves its state for that of a sibling: the same, and handles that an earlier rollback has
+ * left to the program stay with the program. */
+static void leave(void)
 {
     ndetached = 0;
-    ftk_vcomm_line();
+    keep_line();
 }
 
 /* The program may still hold handles of communicators that were made since the line, and may free
  * these handles while it returns to its loop.  So the handles are detached: they belong to the
  * program.  MPI does not give out a handle again that is not freed, so no old value of a variable
  * means a new communicator. */
-void ftk_vcomm_back(void)
+static void go_back(void)
 {
     struct ftk_vcomm *go = NULL;
     ndetached = 0;
@@ -520,7 +524,30 @@ static void pass_line(enum ftk_pass kind, bool first)
     if (kind == FTK_PASS_CUT)
         pass_cut();
     else
-        ftk_vcomm_line();
+        keep_line();
 }
 
-const struct ftk_part ftk_part_vcomm = { .close = close_comms, .cut = cut, .line = pass_line };
+/* Those that the program has at the line. */
+static int load(const struct ftk_section *in)
+{
+    if (ftk_log_is_rolling_back()) {
+        if (!in->first)
+            go_back();
+        else if (ftk_log.line.of_sibling)
+            leave();
+    }
+    const bool make = (in->first || !ftk_log_is_rolling_back()) && in->as_many;
+    int rc = ftk_vcomm_images_read(in->w, in->end, make);
+    if (rc == FTKIT_OK && in->first)
+        keep_line(); /* the communicators of set-up are older than the line */
+    return rc;
+}
+
+const struct ftk_part ftk_part_vcomm = { .close = close_comms,
+    .cut = cut,
+    .line = pass_line,
+    .name = "vcomm",
+    .words = ftk_vcomm_images_words,
+    .save = ftk_vcomm_images_write,
+    .needed = true,
+    .load = load };

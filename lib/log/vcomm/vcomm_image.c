@@ -275,14 +275,21 @@ static void set_colls(int context, uint64_t colls)
         vc->colls = colls;
 }
 
-int ftk_vcomm_images_read(
-    const uint64_t **at, const uint64_t *end, uint64_t n, bool make, bool colls)
+const uint64_t *ftk_vcomm_images_pass(const uint64_t *w, const uint64_t *end, uint64_t n)
+{
+    for (; n > 0; n--, w += HEAD + w[2])
+        if (end - w < HEAD || w[2] > (uint64_t)(end - w - HEAD))
+            return NULL;
+    return w;
+}
+
+int ftk_vcomm_images_read(const uint64_t *w, const uint64_t *end, bool make)
 {
     struct ftk_contexts seen;
     memset(&seen, 0, sizeof seen);
-    for (uint64_t i = 0; i < n; i++) {
-        const uint64_t *w = *at;
-        if (end - w < HEAD || !ftk_context_is_one(w[0]) || w[2] > (uint64_t)(end - w - HEAD))
+    while (w < end) {
+        const uint64_t *next = ftk_vcomm_images_pass(w, end, 1);
+        if (!next || !ftk_context_is_one(w[0]))
             return ftk_fail(FTKIT_ERR_FORMAT, "communicators of a set: cut short");
         struct reader r = { w + HEAD, w + HEAD + w[2], false };
         if (make && !ftk_context_shares((int)w[0]) && w[0] >= (uint64_t)ftk_log.vcomms.ncontexts)
@@ -291,10 +298,9 @@ int ftk_vcomm_images_read(
         int rc = make && w[2] > 0 ? apply(r, (int)w[0]) : FTKIT_OK;
         if (rc != FTKIT_OK)
             return rc;
-        if (colls)
-            set_colls((int)w[0], w[1]);
+        set_colls((int)w[0], w[1]);
         ftk_contexts_add(&seen, (int)w[0]);
-        *at = w + HEAD + w[2];
+        w = next;
     }
     if (make)
         let_others_go(&seen);
