@@ -13,6 +13,7 @@
 #include "detect/watchdog.h"
 #include "energy/energy.h"
 #include "set/checkpoint.h"
+#include "set/steer.h"
 
 /* Return rc.  An error that another attempt cannot cure becomes the local error: the plan of the
  * next attempt ends the job. */
@@ -369,6 +370,8 @@ static int end_fatal(struct ftk_attempt *a, int me)
         if (p->repeats.deaths >= FTK_DEATHS)
             ftk_run_state("again");
         ftk_run_state("%s %s", p->code == FTKIT_ERR_MISMATCH ? "mistake" : "fatal", why);
+        if (p->code != FTKIT_ERR_MISMATCH)
+            ftk_steer_cut_short(ctx);
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, why);
     }
     return ftk_fail(ctx->dead, "%s", why);

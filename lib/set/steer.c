@@ -264,6 +264,17 @@ static void event_halt(const struct ftkit_ctx *ctx)
     ftk_event_end(&e);
 }
 
+static uint64_t halted_set(const struct ftkit_ctx *ctx)
+{
+    return ctx->cfg.h5_enabled ? ctx->durable : 0;
+}
+
+void ftk_steer_cut_short(const struct ftkit_ctx *ctx)
+{
+    if (ctx->steer.halt != FTK_HALT_NOT)
+        ftk_run_state("halted %llu", (unsigned long long)halted_set(ctx));
+}
+
 void ftk_steer_halted(struct ftkit_ctx *ctx, int rc)
 {
     struct ftk_steer *s = &ctx->steer;
@@ -274,7 +285,7 @@ void ftk_steer_halted(struct ftkit_ctx *ctx, int rc)
         (void)do_errand(ctx, remove_file, REMOVE_S, &s->file);
     event_halt(ctx);
     ftk_status_file_last(ctx, "halted");
-    ftk_run_state("halted %llu", (unsigned long long)(ctx->cfg.h5_enabled ? ctx->durable : 0));
+    ftk_run_state("halted %llu", (unsigned long long)halted_set(ctx));
     const char *reason = s->reason ? s->reason : "a signal";
     if (ctx->cfg.h5_enabled && rc == FTKIT_OK && ctx->durable == ctx->committed)
         ftk_report(FTKIT_INFO, "context %s: halt (%s): set %llu is durable", ctx->cfg.name, reason,
