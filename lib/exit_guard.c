@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,34 +35,50 @@ static bool has_finished(void)
     return ctx == NULL;
 }
 
-static void say_exit(int status)
+/* how: "with exit code 3", "by quick_exit()" */
+static void say_exit(const char *how)
 {
     int rank = -1;
     if (!some_goes_on())
         return;
     (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank); /* only for the text */
     ftk_report(FTKIT_WARNING,
-        "process %d (rank %d of the job) ends its program with exit code %d and its context "
-        "open%s: it counts as lost. Rule: %s",
-        (int)getpid(), rank, status,
+        "process %d (rank %d of the job) ends its program %s and its context open%s: it counts "
+        "as lost. Rule: %s",
+        (int)getpid(), rank, how,
         ftk_detect_known() ? " while a failure waits for its repair" : "",
         ftk_detect_known() ? "ask ftkit_confirm() before a check ends the program"
                            : "every rank calls ftkit_close() before it ends");
 }
 
+/* Whether this process, and not a child of fork(), ends with a context open. */
+static bool ends_open(void)
+{
+    int finalized = 0;
+    return getpid() == guarded && open_contexts > 0 && MPI_Finalized(&finalized) == MPI_SUCCESS
+           && !finalized;
+}
+
 static void on_process_exit(int status, void *arg)
 {
     (void)arg;
-    int finalized = 0;
-    if (getpid() != guarded)
-        return;
-    if (status != 0 && open_contexts == 0 && ftk_run_sees())
+    char how[32];
+    if (getpid() == guarded && status != 0 && open_contexts == 0 && ftk_run_sees())
         ftk_run_state("exit %d", status); /* after a repair mpirun's exit code means nothing */
-    if (open_contexts == 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized)
+    if (!ends_open())
         return;
-    say_exit(status);
+    snprintf(how, sizeof how, "with exit code %d", status);
+    say_exit(how);
     if (status == 0 && has_finished()) /* else the job would be computed again */
         ftk_run_state("unclosed");
+    kill(getpid(), SIGKILL);
+}
+
+static void on_quick_exit(void)
+{
+    if (!ends_open())
+        return;
+    say_exit("by quick_exit()"); /* the exit code is not known here */
     kill(getpid(), SIGKILL);
 }
 
@@ -85,6 +102,6 @@ void ftk_guard_exit(const struct ftkit_ctx *ctx, int change)
         ftk_flusher_prepare(); /* first: handlers of exit() run in reverse order */
     guarded = getpid();
     if (!installed)
-        installed = on_exit(on_process_exit, NULL) == 0;
+        installed = on_exit(on_process_exit, NULL) == 0 && at_quick_exit(on_quick_exit) == 0;
     open_contexts += change;
 }

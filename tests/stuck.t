@@ -15,13 +15,13 @@ my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_RECOVER_TIMEOUT => '3s'
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
     FTKIT_RECOVER_TIMEOUT => '3s');
 
-# MPI does not report an end by _exit or quick_exit with a code, and the daemon does not see how the
-# program behind a wrapper script ends: the watchdog tells MPI, within a second
+# MPI does not report an end by _exit with a code, and the daemon does not see how the program behind
+# a wrapper script ends: the watchdog tells MPI, within a second
 my $told = qr/has ended, and MPI has not reported that: it counts as lost/;
 my %patient = (%memory, FTKIT_RECOVER_TIMEOUT => '30s');
-for my $how (qw(vanish quick)) {
-    my $rank = $how eq 'quick' ? 0 : 2;
-    my $j = survives("$how by rank $rank", env => \%patient, fault => "app.mid:$rank:9:$how", like => $told);
+for (['vanish', 2, $told], ['quick', 0, qr/ends its program by quick_exit\(\) and its context open: it counts as lost/]) {
+    my ($how, $rank, $like) = @$_;
+    my $j = survives("$how by rank $rank", env => \%patient, fault => "app.mid:$rank:9:$how", like => $like);
     cmp_ok($j->{seconds}, '<', 15, '... soon');
 }
 survives('a rank behind a wrapper script is killed', env => \%patient, fault => 'app.mid:2:9:kill',
