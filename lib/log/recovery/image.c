@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Words of 64 bits, little-endian: a head; then for each section the name of its part (up to 8
- * characters), how many words it has, and the words.  A reader passes over sections that it does not
- * know, so a part may come or go without a new version.  Versions before 7 had the same sections in
- * a fixed order and without names (old_image.c).
+ * characters), how many words it has, and the words.  A reader passes over sections that it does
+ * not know, so a part may come or go without a new version.  Versions before 7 had the same
+ * sections in a fixed order and without names (old_image.c).
  *
  * At a line apart the state is that of the cut.  So the sections that change after the cut are
  * written at the cut, and the others when late and early messages are known. */

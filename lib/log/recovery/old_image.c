@@ -4,9 +4,9 @@
  *
  * Words of 64 bits, little-endian: the communicators with their counts of collectives; messages and
  * bytes sent to each rank since the first line; the unexpected messages; the set-up log; the record
- * of set-up; the tail of a line apart; what is under way.  A state of version 2 has no contexts from
- * FTK_LOG_EXTRA on; versions 2 and 3 have nothing under way; versions 2 to 4 have no tail; versions 2
- * to 5 have no record of set-up, and their set-up log does not name receives. */
+ * of set-up; the tail of a line apart; what is under way.  A state of version 2 has no contexts
+ * from FTK_LOG_EXTRA on; versions 2 and 3 have nothing under way; versions 2 to 4 have no tail;
+ * versions 2 to 5 have no record of set-up, and their set-up log does not name receives. */
 #include "old_image.h"
 
 #include "log/comm.h"

@@ -320,8 +320,8 @@ bool ftk_vcomm_is_detached(MPI_Comm handle)
     return false;
 }
 
-/* The rank leaves its state for that of a sibling: the same, and handles that an earlier rollback has
- * left to the program stay with the program. */
+/* The rank leaves its state for that of a sibling: the same, and handles that an earlier rollback
+ * has left to the program stay with the program. */
 static void leave(void)
 {
     ndetached = 0;
