@@ -1,5 +1,5 @@
-/* A part of the message log for tests/rooms.t: it sees all that happens to the log, and reports it at
- * the end.  The number of lines is its state in a set.
+/* A part of the message log for tests/rooms.t: it sees all that happens to the log, and reports it
+ * at the end.  The number of lines is its state in a set.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>

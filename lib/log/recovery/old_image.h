@@ -35,7 +35,8 @@ static inline uint64_t ftk_state_name(const struct ftk_part *p)
     return name;
 }
 
-/* The sections of a version before FTK_STATE_NAMES in the words from w to end.  FTKIT_ERR_FORMAT. */
+/* The sections of a version before FTK_STATE_NAMES in the words from w to end.
+ * FTKIT_ERR_FORMAT. */
 int ftk_old_image_split(struct ftk_state *s, const uint64_t *w, const uint64_t *end);
 
 #endif

@@ -213,8 +213,8 @@ static bool is_since(const struct ftk_req *r)
     return l->count > 0 && r->born > 0 && r->born + (l->of_sibling ? 1 : 0) >= l->count;
 }
 
-/* This rank rolls back: delete the program's requests; persistent ones become inactive, and stale if
- * the program made them after the line. */
+/* This rank rolls back: delete the program's requests; persistent ones become inactive, and stale
+ * if the program made them after the line. */
 static void forget(void)
 {
     for (size_t i = 0; i < ftk_req_pool.used; i++) {
