@@ -138,6 +138,13 @@ typedef struct ftkit_ctx ftkit_ctx;
  * MPI_Finalize and exit(0) here (spares.exit = true, the default), or returns
  * FTKIT_SPARE_DONE without a context.
  *
+ * In a job of several programs (`mpirun a : b`) spares.count is the number of spares of each program,
+ * and may differ between programs; all other settings are the same.  The ranks of the first program
+ * come first.  A rank keeps its program: only a spare, or a spawned process, of this program
+ * replaces it.  Parts with the same executable, arguments, directory and variables of -x are one
+ * program.  Relative paths of the configuration are below the working directory of the first
+ * process of comm.
+ *
  * Blocking: a few collectives; for spares, until needed or the end of the job.
  * World:    when comm is MPI_COMM_WORLD and has spares, use ftkit_comm() from here on, and
  *           after ftkit_close() too: the spares never join a call on MPI_COMM_WORLD.
@@ -818,6 +825,10 @@ typedef struct ftkit_info {
                                  sensors measure it, in joules; NaN: not measured.  Only the
                                  lowest rank of each node measures, so the sum over the ranks
                                  that have a number is that of the job */
+    int program;            /**< number of the program of this process in `mpirun a : b`, from 0.
+                                 Use this member, not MPI_APPNUM: a process that a repair has
+                                 spawned has MPI_APPNUM 0 */
+    int nprograms;          /**< programs of the job, at least 1; a : a is one */
 } ftkit_info;
 
 /** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */

@@ -19,7 +19,7 @@
 #include "energy/energy.h"
 #include "exit_guard.h"
 #include "halt.h"
-#include "recover/recover.h"
+#include "recover/programs.h"
 #include "recover/start.h"
 #include "set/checkpoint.h"
 #include "set/clone.h"
@@ -61,6 +61,7 @@ void ftk_free_context(struct ftkit_ctx *ctx)
             ctx->dead || ftk_place_is(ctx->level[i].mem.place.kind, FTK_OUTLIVES_CONTEXT));
     free(ctx->domain);
     free(ctx->teams);
+    ftk_programs_free(&ctx->programs);
     free(ctx->incarnations);
     free(ctx->repair.line_source);
     ftk_start_forget(ctx);

@@ -9,27 +9,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/event.h"
 #include "core/hash.h"
 #include "core/input.h"
 #include "core/log_ops.h"
 #include "core/mpi_shim.h"
 #include "core/run_state.h"
-#include "core/teams.h"
 #include "detect/detect.h"
 #include "detect/opening.h"
-#include "detect/sure.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
-#include "recover/recover.h"
+#include "recover/programs.h"
 #include "recover/start.h"
 #include "replica/planes.h"
 #include "close.h"
 #include "describe.h"
 #include "exit_guard.h"
+#include "gather.h"
+#include "paths.h"
 #include "store/h5/h5.h"
-
-#define GATHER_TRIES 8 /* in a row without a death */
 
 /* ---- opening ------------------------------------------------------------------------- */
 
@@ -44,22 +41,6 @@ static int node_of(const struct ftk_config *cfg, int world_rank)
     return (int)(ftk_xxh3(host, strlen(host)) & 0x7fffffff);
 }
 
-/* Make a path absolute: a program may change its working directory, its sets stay in place. */
-static int make_absolute(char path[FTK_PATH_MAX])
-{
-    char here[FTK_PATH_MAX], all[2 * FTK_PATH_MAX];
-    if (path[0] == '/' || path[0] == '\0')
-        return FTKIT_OK;
-    if (!getcwd(here, sizeof here))
-        return ftk_fail_errno(errno, "working directory");
-    int n = strcmp(path, ".") == 0 ? snprintf(all, sizeof all, "%s", here)
-                                   : snprintf(all, sizeof all, "%s/%s", here, path);
-    if (n >= FTK_PATH_MAX)
-        return ftk_fail(FTKIT_ERR_ARG, "%s: the path of the working directory is too long", path);
-    memcpy(path, all, (size_t)n + 1);
-    return FTKIT_OK;
-}
-
 /* Report the warnings about the configuration, which is the same on all ranks: on one rank. */
 static void say_warnings(const struct ftk_config *cfg)
 {
@@ -67,184 +48,6 @@ static void say_warnings(const struct ftk_config *cfg)
         size_t n = strcspn(line, "\n");
         ftk_report(FTKIT_WARNING, "%.*s", (int)n, line);
         line += n + (line[n] == '\n');
-    }
-}
-
-static void report_to(struct ftk_config *cfg)
-{
-    ftk_report_setup(cfg->stderr_level);
-    int rc = make_absolute(cfg->events);
-    int err = rc == FTKIT_OK ? ftk_event_open(cfg->events, cfg->name) : 0;
-    if (rc != FTKIT_OK)
-        ftk_report(FTKIT_WARNING, "report.events: %s", ftk_detail_text());
-    else if (err)
-        ftk_report(FTKIT_WARNING, "report.events = %s: %s: there is no event log of this process",
-            cfg->events, strerror(err));
-}
-
-/* Read the teams of log.team_list or log.team_file.  Every process reads them itself, like the
- * configuration, before any process waits for it.  A process that is spawned later gets the teams
- * from the others. */
-static int read_teams(struct ftkit_ctx *ctx, MPI_Comm comm)
-{
-    const struct ftk_config *cfg = &ctx->cfg;
-    int size = 0;
-    if (!cfg->log_enabled || (!*cfg->log_team_list && !*cfg->log_team_file))
-        return FTKIT_OK;
-    if (MPI_Comm_size(comm, &size) != MPI_SUCCESS)
-        return ftk_fail(FTKIT_ERR_MPI, "comm has no size");
-    int n = size - cfg->spares;
-    if (n < 1)
-        return FTKIT_OK; /* begin() reports the error */
-    ctx->teams = calloc((size_t)n, sizeof *ctx->teams);
-    if (!ctx->teams)
-        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
-    ctx->nranks = n;
-    return *cfg->log_team_list ? ftk_teams_of_list(cfg->log_team_list, n, ctx->teams)
-                               : ftk_teams_of_file(cfg->log_team_file, n, ctx->teams);
-}
-
-/* Hash of the part of the configuration that must be the same on all processes. */
-static uint64_t config_hash(const struct ftkit_ctx *ctx)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    struct ftk_config same = ctx->cfg;
-    same.stderr_level = 0; /* reports may differ */
-    same.status_s = 0;
-    same.energy = FTK_ENERGY_AUTO;
-    same.events[0] = same.source[0] = '\0';
-    snprintf(same.sysfs, sizeof same.sysfs, "/"); /* it may not be empty */
-    FILE *f = open_memstream(&text, &bytes);
-    if (!f)
-        return 0;
-    int bad = ftk_config_print(f, &same) != FTKIT_OK;
-    if (ctx->teams)
-        bad |=
-            fwrite(ctx->teams, sizeof *ctx->teams, (size_t)ctx->nranks, f) != (size_t)ctx->nranks;
-    bad |= fclose(f) != 0;
-    uint64_t h = bad ? 0 : ftk_xxh3(text, bytes);
-    free(text);
-    return h;
-}
-
-/* Report the error of this process, because a program may not print it. */
-static void say_failure(struct ftkit_ctx *ctx)
-{
-    if (ctx->cfg.name[0] == '\0')
-        return; /* the configuration could not be read: report.stderr is not known */
-    report_to(&ctx->cfg);
-    ftk_report(
-        FTKIT_ERROR, "context %s: it cannot be opened: %s", ctx->cfg.name, ftk_detail_text());
-}
-
-/* The number of the program of this process in `mpirun a : b`, from 0. */
-static int program_number(void)
-{
-    int *number = NULL, flag = 0;
-    int rc = MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, (void *)&number, &flag);
-    return rc == MPI_SUCCESS && flag ? *number : 0;
-}
-
-/* A job of several programs (`mpirun a : b`): a spare, or a process that is spawned, would carry a
- * rank of another program. */
-static int check_programs(struct ftkit_ctx *ctx)
-{
-    ctx->repair.spawn_failed = true; /* for drop_spawn() */
-    if (ctx->cfg.spares == 0 && ctx->cfg.replicas < 2)
-        return FTKIT_OK;
-    return ftk_fail(FTKIT_ERR_UNSUPPORTED,
-        "this job has several programs (mpirun ... a : b), and %s would run the wrong one: start "
-        "it without %s, or as one program that chooses its part by its rank",
-        ctx->cfg.spares > 0 ? "a spare" : "a replica",
-        ctx->cfg.spares > 0 ? "spares (spares.count = 0)" : "replicas");
-}
-
-/* Take spawn out of recover.supply: a lost rank ends the job.  Each process does this after the
- * comparison of the configurations. */
-static void drop_spawn(struct ftk_config *cfg)
-{
-    int n = 0;
-    for (int i = 0; i < cfg->nsupply; i++)
-        if (cfg->supply[i] != FTK_SUPPLY_SPAWN)
-            cfg->supply[n++] = cfg->supply[i];
-    cfg->nsupply = n;
-}
-
-/* Compare the configurations of all processes; set ctx->mode to restart only if any process cannot
- * repair, and *job to a number for the job.  *peers: 0 if a process has failed meanwhile. */
-static int compare(
-    struct ftkit_ctx *ctx, MPI_Comm s, int local, bool repair, uint64_t *job, int *peers)
-{
-    const struct ftk_sure comparing = { s, NULL, "comparing configurations" };
-    int64_t all[8];
-    uint64_t h = local == FTKIT_OK ? config_hash(ctx) : 0;
-    int rank = 0;
-    if (MPI_Comm_rank(s, &rank) != MPI_SUCCESS)
-        return ftk_fail(FTKIT_ERR_MPI, "rank");
-    memcpy(&all[0], &h, sizeof h);
-    all[1] = ~all[0];
-    all[2] = local;
-    all[3] = repair;
-    all[4] = (int64_t)(ftk_random() >> 1);
-    all[5] = local != FTKIT_OK ? rank : INT64_MAX;
-    all[6] = program_number();
-    all[7] = ~all[6];
-    int rc = ftk_sure_min(&comparing, all, 8);
-    *peers = rc == FTKIT_OK;
-    if (rc != FTKIT_OK) {
-        ftk_mpi_revoke(s);
-        return ftk_mpi_outlives() ? FTKIT_OK : rc;
-    }
-    *job = (uint64_t)all[4];
-    ctx->mode = all[3] ? FTKIT_MODE_GLOBAL : FTKIT_MODE_RESTART;
-    if (all[5] == rank) /* one of the ranks with an error reports */
-        say_failure(ctx);
-    if (all[2] != FTKIT_OK)
-        return local != FTKIT_OK ? local
-                                 : ftk_fail((int)all[2], "another rank cannot open the context: %s",
-                                     ftkit_strerror((int)all[2]));
-    if (all[0] != ~all[1])
-        return ftk_fail(FTKIT_ERR_MISMATCH, "the ranks have different configurations%s (%s)",
-            ctx->teams ? " or teams" : "",
-            ctx->cfg.source[0] ? ctx->cfg.source : "defaults and environment");
-    return all[6] != ~all[7] ? check_programs(ctx) : FTKIT_OK;
-}
-
-/* Make *start of the live processes of comm, and compare their configurations.  comm is shrunk and
- * not duplicated, because members may be dead already. */
-static int gather(
-    struct ftkit_ctx *ctx, MPI_Comm comm, int local, bool repair, uint64_t *job, MPI_Comm *start)
-{
-    MPI_Comm from = comm;
-    bool outlives = ftk_mpi_outlives();
-    for (int tries = 0, was = 0;; tries++) {
-        int peers = 0, n = 0;
-        /* the condition is the same on all ranks */
-        int mrc = outlives ? ftk_mpi_shrink(from, start) : MPI_Comm_dup(from, start);
-        if (mrc != MPI_SUCCESS)
-            return ftk_fail_mpi(mrc, "gathering the processes");
-        if (from != comm)
-            ftk_mpi_free(&from);
-        (void)FTK_FAULT("open.gathered");
-        int rc = compare(ctx, *start, local, repair, job, &peers);
-        if (outlives)
-            mrc = ftk_mpi_agree(*start, peers, &peers);
-        if (mrc != MPI_SUCCESS)
-            return ftk_fail_mpi(mrc, "gathering the processes");
-        if (peers || !outlives)
-            return rc;
-        mrc = MPI_Comm_size(*start, &n);
-        if (mrc != MPI_SUCCESS)
-            return ftk_fail_mpi(mrc, "gathering the processes");
-        tries = n == was ? tries : 0;
-        if (tries == GATHER_TRIES) /* on all ranks alike; no process has died in all these tries */
-            return rc != FTKIT_OK ? rc
-                                  : ftk_fail(FTKIT_ERR_MPI,
-                                      "comparing configurations: MPI has returned success "
-                                      "without a result, on this or another rank");
-        was = n;
-        from = *start;
     }
 }
 
@@ -322,12 +125,10 @@ static int begin_job(
     if (local == FTKIT_OK)
         ftk_report_setup(ctx->cfg.stderr_level);
     struct ftk_opening *waiting = ftk_opening_begin(rank, ctx->cfg.say_s);
-    int rc = gather(ctx, comm, local, repair, job, start);
+    int rc = ftk_gather(ctx, comm, local, repair, job, start);
     ftk_opening_end(waiting);
     if (rc != FTKIT_OK)
         return rc;
-    if (ctx->repair.spawn_failed)
-        drop_spawn(&ctx->cfg);
     if (MPI_Comm_size(comm, &size) != MPI_SUCCESS
         || MPI_Comm_rank(MPI_COMM_WORLD, &world_rank) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "comm has no size");
@@ -339,7 +140,7 @@ static int begin_job(
     if (rc != FTKIT_OK)
         return rc;
     ctx->node = node_of(&ctx->cfg, world_rank);
-    report_to(&ctx->cfg);
+    ftk_paths_report(ctx);
     if (rank == 0) {
         say_warnings(&ctx->cfg);
         ftk_say_mode(ctx, repair, why);
@@ -351,11 +152,12 @@ static int begin_job(
 static int join_job(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start)
 {
     ctx->repair.spawned = true;
+    ftk_programs_join(ctx);
     ctx->mode = FTKIT_MODE_GLOBAL;
     ftk_repair_flaw(ctx, local); /* the census carries it to the other ranks */
     ctx->node = ctx->cfg.ranks_per_node > 0 ? 0x40000000 | (int)(ftk_random() & 0xffffff)
                                             : node_of(&ctx->cfg, 0);
-    report_to(&ctx->cfg);
+    ftk_paths_report(ctx);
     return ftk_supply_join(start, job);
 }
 
@@ -417,20 +219,6 @@ static int watch_node(struct ftkit_ctx *ctx, uint64_t number)
 static uint64_t key_of(int place)
 {
     return !ftk_place_is(place, FTK_OF_RUN) ? 1 : ftk_run_number();
-}
-
-static int settle_paths(struct ftk_config *cfg)
-{
-    int rc = make_absolute(cfg->h5_dir);
-    if (rc == FTKIT_OK)
-        rc = make_absolute(cfg->place_dir);
-    if (rc == FTKIT_OK)
-        rc = make_absolute(cfg->log_dir);
-    if (rc == FTKIT_OK)
-        rc = make_absolute(cfg->log_matrix);
-    if (rc == FTKIT_OK)
-        rc = make_absolute(cfg->sysfs);
-    return rc == FTKIT_OK ? make_absolute(cfg->local_dir) : rc;
 }
 
 static int open_places(struct ftkit_ctx *ctx)
@@ -516,6 +304,12 @@ static int first_repair(struct ftkit_ctx *ctx, MPI_Comm start, int local)
     return rc < 0 && why[0] ? ftk_fail(rc, "%s", why) : rc;
 }
 
+/* Whether the directory of the sets is known only when the programs have met: ftk_paths_settle(). */
+static bool directory_unknown(const struct ftk_config *cfg)
+{
+    return cfg->h5_dir[0] != '/' && (ftk_programs_started() > 1 || ftk_programs_appnum() > 0);
+}
+
 static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config)
 {
     MPI_Comm start = MPI_COMM_NULL;
@@ -540,10 +334,9 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         ctx->cfg.replicas = 1;
     }
     bool spawned = ftk_supply_is_spawned(); /* true once in a process */
-    if (local == FTKIT_OK && !spawned)      /* a running job continues without its directory */
+    const bool late = !spawned && directory_unknown(&ctx->cfg);
+    if (local == FTKIT_OK && !spawned && !late) /* a running job continues without its directory */
         local = ftk_start_directory(&ctx->cfg);
-    if (local == FTKIT_OK && !spawned)
-        local = read_teams(ctx, comm);
     rc = ftk_guard_finalize();
     local = local == FTKIT_OK ? rc : local;
     rc = spawned ? join_job(ctx, local, &job, &start) : begin_job(ctx, comm, local, &job, &start);
@@ -551,7 +344,9 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         ftk_mpi_free(&start);
         return rc;
     }
-    rc = settle_paths(&ctx->cfg); /* after the comparison: paths may differ between nodes */
+    rc = ftk_paths_settle(ctx); /* after the comparison: paths may differ between nodes */
+    if (rc == FTKIT_OK && late)
+        rc = ftk_start_directory(&ctx->cfg);
     ftk_identity_find(&ctx->identity, ctx->cfg.program, ctx->cfg.h5_dir);
     ctx->identity.home = ftk_planes_identity(ctx, ctx->identity.home);
     ftk_start_begin(ctx);
@@ -587,8 +382,12 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
 static bool was_spare(const struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     int me = 0;
-    return ctx->rank < 0 && !ctx->repair.spawned && MPI_Comm_rank(comm, &me) == MPI_SUCCESS
-           && me >= ctx->nranks;
+    const struct ftk_programs *p = &ctx->programs;
+    if (ctx->rank >= 0 || ctx->repair.spawned)
+        return false;
+    if (p->n > 0)
+        return p->position >= p->list[p->own].ranks;
+    return MPI_Comm_rank(comm, &me) == MPI_SUCCESS && me >= ctx->nranks;
 }
 
 static _Noreturn void leave_as_spare(void)

@@ -160,7 +160,9 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .takeovers = ctx->replica.takeovers,
         .clones = ctx->replica.clones,
         .degraded = (uint64_t)ftk_planes_degraded(ctx),
-        .joules = ftk_energy_joules(ctx) };
+        .joules = ftk_energy_joules(ctx),
+        .program = ctx->programs.own,
+        .nprograms = ctx->programs.n > 0 ? ctx->programs.n : 1 };
     ftk_log_stats(ctx, &all);
     /* a program built against an older header has a smaller struct */
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);

@@ -361,7 +361,7 @@ for my $case ([{ FTKIT_LOG_TEAM_LIST => '0-1 2' }, qr/log\.team_list: rank 3 is 
         env => { FTKIT_LOG_ENABLED => 'true', FTKIT_LEVEL_HDF5_ENABLED => 'false',
             FTKIT_LOG_TEAM_FILE => 't.txt' }, spares => 0,
         keep => do { mkdir "$tmp/here"; put('here/t.txt', "0-2\n3\n"); "$tmp/here" });
-    ok($k->{rc} == 2 && $k->{log} =~ /different configurations or teams/,
+    ok($k->{rc} == 2 && $k->{log} =~ /the ranks have different teams/,
         'teams that differ are refused') or diag($k->{log});
 }
 

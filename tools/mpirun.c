@@ -41,10 +41,10 @@ bool ftk_mpirun_ulfm(void)
 
 /* Number of nodes that the user's arguments for mpirun name; else that of the batch system; else
  * 1. */
-static int count_nodes(const struct ftk_list *extra)
+static int count_nodes(const struct ftk_run *r)
 {
     struct ftk_list names = { 0 };
-    ftk_nodes_named(extra, &names);
+    ftk_nodes_named(r, &names);
     long n = (long)names.n;
     const char *slurm = getenv("SLURM_JOB_NUM_NODES");
     if (n == 0 && slurm)
@@ -70,8 +70,7 @@ static int plan_spares(struct ftk_run *r)
     if (!ftk_mpirun_ulfm()) {
         if (r->spares > 0)
             ftk_run_say("spares need an MPI with ULFM: this job starts none");
-        r->spares = 0;
-        return 0;
+        return ftk_parts_spares(r, -1);
     }
     if (set) {
         char *end;
@@ -87,9 +86,7 @@ static int plan_spares(struct ftk_run *r)
         }
         r->spares = (int)n;
     }
-    if (r->spares < 0)
-        r->spares = ftk_mpirun_spares(r->ranks, r->nodes);
-    return 0;
+    return ftk_parts_spares(r, set ? r->spares : -1);
 }
 
 /* Find libftkit_mpi: in the directory of this program, or in ../lib. */
@@ -119,7 +116,7 @@ static int find_layer(struct ftk_run *r)
 int ftk_mpirun_plan(struct ftk_run *r)
 {
     int rc = r->emulate > 0 ? 0 : ftk_slurm_plan(r);
-    r->nodes = r->emulate > 0 ? r->emulate : count_nodes(&r->extra);
+    r->nodes = r->emulate > 0 ? r->emulate : count_nodes(r);
     if (rc == 0)
         rc = plan_spares(r);
     if (rc == 0 && r->log)
@@ -202,15 +199,6 @@ static void tell_origin(struct ftk_list *env)
     ftk_list_add(env, FTK_CONFIG_RUN_SETS "=%s", names);
 }
 
-/* Whether the job has several programs: a : b. */
-static bool is_of_several(const struct ftk_run *r)
-{
-    char **p = r->program;
-    while (*p && strcmp(*p, ":") != 0)
-        p++;
-    return *p != NULL;
-}
-
 /* recover.start of the next attempt; NULL: as configured.  With `continue` a relaunch, too, goes on
  * whether the earlier run has finished or not. */
 static const char *start_of(const struct ftk_run *r)
@@ -228,8 +216,7 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     ftk_list_add(env, "FTKIT_RUN_STATE=%s", path);
     ftk_list_add(env, "FTKIT_RUN_ATTEMPT=%d", attempt);
     ftk_list_add(env, "FTKIT_RUN_ID=%llx", (unsigned long long)r->id);
-    if (!is_of_several(r)) /* the number of processes of each part is in the arguments */
-        ftk_list_add(env, "FTKIT_RUN_SIZE=%d", r->total);
+    ftk_list_add(env, "FTKIT_RUN_SIZE=%d", r->total);
     add_default(env, "FTKIT_REPORT_STDERR", "info");
     add_deadline(env);
     if (start_of(r))
@@ -237,7 +224,7 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     if (r->log)
         ftk_list_add(env, "FTKIT_LOG_ENABLED=true");
     if (ftk_mpirun_ulfm()) {
-        snprintf(number, sizeof number, "%d", r->spares);
+        snprintf(number, sizeof number, "%d", r->parts[0].spares);
         add_default(env, "FTKIT_SPARES_COUNT", number);
     } else if (r->over_slots) {
         /* a plain mpirun may be that of any MPI: Open MPI reads these, other MPIs ignore them */
@@ -257,8 +244,9 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
 }
 
 /* Forward every FTKIT_ variable, the user's and ours, to ranks on other nodes. */
-static void add_forwards(const struct ftk_run *r, struct ftk_list *cmd)
+static void add_forwards(const struct ftk_run *r, int part, struct ftk_list *cmd)
 {
+    static const char spares[] = "FTKIT_SPARES_COUNT";
     struct ftk_list names = { 0 }, env = { 0 };
     for (char **e = environ; *e; e++)
         if (strncmp(*e, "FTKIT_", 6) == 0)
@@ -269,7 +257,10 @@ static void add_forwards(const struct ftk_run *r, struct ftk_list *cmd)
             ftk_list_add_once(&names, env.v[i], strcspn(env.v[i], "="));
     for (size_t i = 0; i < names.n; i++) {
         ftk_list_add(cmd, "-x");
-        ftk_list_add(cmd, "%s", names.v[i]);
+        if (part > 0 && strcmp(names.v[i], spares) == 0)
+            ftk_list_add(cmd, "%s=%d", spares, r->parts[part].spares);
+        else
+            ftk_list_add(cmd, "%s", names.v[i]);
     }
     ftk_list_free(&names);
     ftk_list_free(&env);
@@ -304,8 +295,23 @@ static void add_telling(struct ftk_list *cmd)
     add_setting(cmd, "--prtemca", "odls_base_num_threads", "0");
     add_setting(cmd, "--prtemca", "errmgr_base_verbose", "5");
     add_setting(cmd, "--prtemca", "odls_base_verbose", "5");
+}
+
+void ftk_mpirun_variables(const struct ftk_run *r, int part, struct ftk_list *cmd)
+{
+    add_forwards(r, part, cmd);
+    if (r->tells) {
+        ftk_list_add(cmd, "-x");
+        ftk_list_add(cmd, "PMIX_OUTPUT_STDERR_FD=2");
+    }
+    if (!r->log)
+        return;
+    /* The user's come first: tools forward to the layer, and a sanitizer has to be first.  The
+     * value of -x is for the ranks only. */
+    const char *env = getenv("LD_PRELOAD"), *own = r->parts[part].preload;
+    const char *others = own ? own : env ? env : "";
     ftk_list_add(cmd, "-x");
-    ftk_list_add(cmd, "PMIX_OUTPUT_STDERR_FD=2");
+    ftk_list_add(cmd, "LD_PRELOAD=%s%s%s", others, *others ? ":" : "", r->layer);
 }
 
 void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
@@ -325,23 +331,10 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
             ftk_slurm_arguments(r, cmd);
         if (r->crowded || r->gone.n > 0)
             add_setting(cmd, "--mca", "mpi_yield_when_idle", "1");
-        add_forwards(r, cmd);
         if (r->tells)
             add_telling(cmd);
-        if (r->log) {
-            /* The user's come first: tools forward to the layer, and a sanitizer has to be
-             * first.  The value of -x is for the ranks only. */
-            const char *env = getenv("LD_PRELOAD");
-            const char *others = r->preload ? r->preload : env ? env : "";
-            ftk_list_add(cmd, "-x");
-            ftk_list_add(cmd, "LD_PRELOAD=%s%s%s", others, *others ? ":" : "", r->layer);
-        }
     }
-    ftk_list_add(cmd, "-n");
-    ftk_list_add(cmd, "%d", r->total);
-    ftk_nodes_arguments(r, cmd);
-    for (char **p = r->program; *p; p++)
-        ftk_list_add(cmd, "%s", *p);
+    ftk_parts_arguments(r, cmd);
 }
 
 static void show_command(FILE *out, const struct ftk_list *l)

@@ -65,15 +65,22 @@ static void names_of_file(struct ftk_list *names, const char *path)
     fclose(f);
 }
 
-void ftk_nodes_named(const struct ftk_list *extra, struct ftk_list *names)
+static void names_of_options(struct ftk_list *names, const struct ftk_list *options)
 {
-    for (size_t i = 0; i + 1 < extra->n; i++) {
-        enum kind kind = kind_of(extra->v[i]);
+    for (size_t i = 0; i + 1 < options->n; i++) {
+        enum kind kind = kind_of(options->v[i]);
         if (kind == HOSTFILE)
-            names_of_file(names, extra->v[++i]);
+            names_of_file(names, options->v[++i]);
         else if (kind == LIST)
-            names_of_list(names, extra->v[++i]);
+            names_of_list(names, options->v[++i]);
     }
+}
+
+void ftk_nodes_named(const struct ftk_run *r, struct ftk_list *names)
+{
+    names_of_options(names, &r->extra);
+    for (int k = 1; k < r->nparts; k++)
+        names_of_options(names, &r->parts[k].options);
 }
 
 /* ---- arguments without lost nodes ---------------------------------------------------- */
@@ -113,10 +120,11 @@ static int copy_file(const struct ftk_run *r, const char *from, const char *to)
     return ok ? 0 : -1;
 }
 
-static void add_file(const struct ftk_run *r, struct ftk_list *cmd, const char *path, size_t which)
+static void add_file(
+    const struct ftk_run *r, struct ftk_list *cmd, const char *path, int part, size_t which)
 {
-    char left[FTK_PATH_MAX + 32];
-    snprintf(left, sizeof left, "%s/hostfile.%zu", r->dir, which);
+    char left[FTK_PATH_MAX + 40];
+    snprintf(left, sizeof left, "%s/hostfile.%d.%zu", r->dir, part, which);
     if (copy_file(r, path, left) == 0) {
         ftk_list_add(cmd, "%s", left);
         return;
@@ -125,18 +133,19 @@ static void add_file(const struct ftk_run *r, struct ftk_list *cmd, const char *
     ftk_list_add(cmd, "%s", path);
 }
 
-void ftk_nodes_arguments(const struct ftk_run *r, struct ftk_list *cmd)
+void ftk_nodes_arguments(
+    const struct ftk_run *r, const struct ftk_list *options, int part, struct ftk_list *cmd)
 {
-    for (size_t i = 0; i < r->extra.n; i++) {
-        enum kind kind = r->gone.n > 0 ? kind_of(r->extra.v[i]) : OTHER;
-        ftk_list_add(cmd, "%s", r->extra.v[i]);
-        if (kind == OTHER || i + 1 == r->extra.n)
+    for (size_t i = 0; i < options->n; i++) {
+        enum kind kind = r->gone.n > 0 ? kind_of(options->v[i]) : OTHER;
+        ftk_list_add(cmd, "%s", options->v[i]);
+        if (kind == OTHER || i + 1 == options->n)
             continue;
         i++;
         if (kind == LIST)
-            add_list(r, cmd, r->extra.v[i]);
+            add_list(r, cmd, options->v[i]);
         else
-            add_file(r, cmd, r->extra.v[i], i);
+            add_file(r, cmd, options->v[i], part, i);
     }
 }
 
@@ -266,7 +275,7 @@ void ftk_nodes_look(struct ftk_run *r)
         for (size_t i = 0; i < r->slurm.n; i++)
             ftk_list_add(&names, "%s", r->slurm.v[i]);
     else
-        ftk_nodes_named(&r->extra, &names);
+        ftk_nodes_named(r, &names);
     ftk_list_free(&r->gone);
     r->gone = (struct ftk_list){ 0 };
     bool *there = ftk_tool_alloc((names.n + 1) * sizeof *there);

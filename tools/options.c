@@ -14,13 +14,15 @@
 void ftk_run_usage(FILE *out)
 {
     fputs("usage: ftkit run -n N [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+          "                 [: -n N [--spares S] [OPTION]... PROGRAM [ARGUMENT]...]...\n"
           "\n"
           "Start PROGRAM under mpirun with the flags a resilient job needs.  When the\n"
           "job is lost as a whole, start it again from its newest complete set.\n"
           "\n"
           "  -n N, -np N        working ranks\n"
           "  --spares S         processes that wait to replace lost ones (as many as ranks\n"
-          "                     on one node; 1 on a single node)\n"
+          "                     on one node; 1 on a single node).  With several programs: of\n"
+          "                     each program that names no other number\n"
           "  --replicas R       processes that carry each rank, and compare their data at each\n"
           "                     set: 2 or 3; N * R + S processes are started; means --log\n"
           "  --relaunch R       relaunches in a row that make no progress, before the run\n"
@@ -58,6 +60,11 @@ void ftk_run_usage(FILE *out)
           "  --rank-by WORDS, --bind-to WORDS, --oversubscribe, --mca KEY VALUE,\n"
           "  --prtemca KEY VALUE, -x VARIABLE, --wdir DIR, --tag-output, --report-bindings\n"
           "                     options of mpirun, which are handed on\n"
+          "\n"
+          "Behind a : options are -n, --spares, -x, --wdir, -H, --host, --hostfile and\n"
+          "--machinefile, for that program.  Before the first program -x, --wdir and hosts\n"
+          "hold for the first one only, as with mpirun.  A process of one program never\n"
+          "replaces a rank of another one.\n"
           "\n"
           "SIGUSR1 to ftkit run asks the job for a durable set.  ^C, SIGTERM, SIGUSR2 or\n"
           "SIGHUP asks for a durable set and for FTKIT_HALT; a second one ends the job,\n"
@@ -130,7 +137,7 @@ static const struct option options[] = {
 
 /* ---- values -------------------------------------------------------------------------- */
 
-static int parse_count(const char *what, const char *text, int min, int *out)
+int ftk_run_count(const char *what, const char *text, int min, int *out)
 {
     char *end;
     errno = 0;
@@ -196,7 +203,7 @@ static int parse_set(struct ftk_run *r, const char *text)
 
 static int parse_replicas(struct ftk_run *r, const char *text)
 {
-    int rc = parse_count("--replicas", text, 1, &r->replicas);
+    int rc = ftk_run_count("--replicas", text, 1, &r->replicas);
     if (rc == 0 && r->replicas > 3) {
         ftk_run_say("--replicas: '%s' is not a number from 1 to 3", text);
         return TOOL_USAGE;
@@ -209,13 +216,13 @@ static int parse_option(struct ftk_run *r, int c)
 {
     switch (c) {
     case 'n':
-        return parse_count("-n", optarg, 1, &r->ranks);
+        return ftk_run_count("-n", optarg, 1, &r->ranks);
     case O_SPARES:
-        return parse_count("--spares", optarg, 0, &r->spares);
+        return ftk_run_count("--spares", optarg, 0, &r->spares);
     case O_REPLICAS:
         return parse_replicas(r, optarg);
     case O_RELAUNCH:
-        return parse_count("--relaunch", optarg, 0, &r->relaunch);
+        return ftk_run_count("--relaunch", optarg, 0, &r->relaunch);
     case O_NO_RELAUNCH:
         r->relaunch = 0;
         return 0;
@@ -239,7 +246,7 @@ static int parse_option(struct ftk_run *r, int c)
     case O_EVENTS:
         return ftk_run_log_option(optarg);
     case O_EMULATE:
-        return parse_count("--emulate-nodes", optarg, 1, &r->emulate);
+        return ftk_run_count("--emulate-nodes", optarg, 1, &r->emulate);
     case O_MPIRUN:
         r->mpirun = optarg;
         return 0;
@@ -299,7 +306,7 @@ static const struct {
     { "N", 1, "write --map-by ppr:N:node" },
 };
 
-static bool is_word(const char *arg, const char *name, const char **value)
+bool ftk_run_is_option(const char *arg, const char *name, const char **value)
 {
     size_t len = strlen(name);
     if (arg[0] != '-')
@@ -329,20 +336,24 @@ static int parse_habit(struct ftk_run *r, int argc, char **argv, bool *taken)
 {
     const char *arg = argv[optind], *value = NULL;
     *taken = true;
-    if (is_word(arg, "np", &value) || is_word(arg, "n", &value) || is_word(arg, "c", &value)) {
+    if (ftk_run_is_option(arg, "np", &value) || ftk_run_is_option(arg, "n", &value)
+        || ftk_run_is_option(arg, "c", &value)) {
         if (!value)
             value = ++optind < argc ? argv[optind] : "";
         optind++;
-        return parse_count(arg, value, 1, &r->ranks);
+        return ftk_run_count(arg, value, 1, &r->ranks);
     }
     for (size_t i = 0; i < sizeof habits / sizeof habits[0]; i++) {
-        if (!is_word(arg, habits[i].name, &value))
+        if (!ftk_run_is_option(arg, habits[i].name, &value))
             continue;
         if (habits[i].instead) {
             ftk_run_say("%s: %s", arg, habits[i].instead);
             return TOOL_USAGE;
         }
         int values = habits[i].values - (value != NULL);
+        const char *text = value ? value : argv[optind + 1];
+        if (strcmp(habits[i].name, "x") == 0 && text && ftk_parts_check_export(text) != 0)
+            return TOOL_USAGE;
         if (strcmp(habits[i].name, "x") == 0 && take_preload(r, value, argv[optind + 1])) {
             optind += values + 1;
             return 0;
@@ -360,22 +371,6 @@ static int parse_habit(struct ftk_run *r, int argc, char **argv, bool *taken)
         return 0;
     }
     *taken = false;
-    return 0;
-}
-
-/* Several programs in one job are not supported: a spare or a replacement is one of them. */
-static int refuse_programs(char **program)
-{
-    for (char **p = program; *p; p++) {
-        if (strcmp(*p, ":") != 0)
-            continue;
-        ftk_run_say(
-            "several programs in one job (%s ... : %s ...) are not supported: a spare could "
-            "not replace a rank of each; start one program that chooses its part by its "
-            "rank",
-            program[0], p[1] ? p[1] : "");
-        return TOOL_USAGE;
-    }
     return 0;
 }
 
@@ -404,9 +399,10 @@ int ftk_run_parse(struct ftk_run *r, int argc, char **argv)
         ftk_list_add(&r->extra, "-x");
         ftk_list_add(&r->extra, "LD_PRELOAD=%s", r->preload);
     }
-    if (refuse_programs(r->program) != 0)
-        return TOOL_USAGE;
+    int rc = ftk_parts_parse(r);
+    if (rc != 0)
+        return rc;
     if (r->replicas > 1)
-        r->ranks *= r->replicas;
+        r->ranks = r->parts[0].ranks *= r->replicas;
     return ftk_kill_plan(r);
 }

@@ -55,18 +55,29 @@ static bool has_aborted(const struct ftk_try *a)
     return a->how == BY_ABORT || ftk_state_aborted(a->state);
 }
 
+/* Whether a signal comes from an error of the program, and not from outside. */
+static bool is_crash(int sig)
+{
+    return sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGABRT;
+}
+
+/* Whether a process was killed from outside before a context was opened, and the others could not
+ * open one without it. */
+static bool is_killed_early(const struct ftk_try *a)
+{
+    const struct ftk_told *told = ftk_state_told(a->state);
+    const struct ftk_end *cause = ftk_state_cause(a->state);
+    return told->lacking && !told->opened && !told->hopeless[0] && cause
+           && cause->how == FTK_END_SIGNAL && !is_crash(cause->sig);
+}
+
 bool ftk_try_lost(const struct ftk_try *a)
 {
     if (has_aborted(a) || a->how == BY_SIGNAL || a->how == BY_TIMEOUT
         || ftk_state_told(a->state)->halted_at > 0)
         return false;
-    return a->how == BY_LOST_RANK || ftk_try_headless(a) || ftk_state_is_open(a->state);
-}
-
-/* Whether a signal comes from an error of the program, and not from outside. */
-static bool is_crash(int sig)
-{
-    return sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGABRT;
+    return a->how == BY_LOST_RANK || ftk_try_headless(a) || ftk_state_is_open(a->state)
+           || is_killed_early(a);
 }
 
 int ftk_try_crash(const struct ftk_try *a)

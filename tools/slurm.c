@@ -92,7 +92,7 @@ int ftk_slurm_plan(struct ftk_run *r)
             getenv("SLURM_STEP_NUM_TASKS"));
         return TOOL_USAGE;
     }
-    ftk_nodes_named(&r->extra, &named);
+    ftk_nodes_named(r, &named);
     bool theirs = named.n > 0; /* the user has chosen nodes, and how daemons start there */
     ftk_list_free(&named);
     if (theirs)

@@ -11,6 +11,7 @@
  *     halted N          the job halts; set N is durable, 0: there are no files
  *     repaired N CONTEXT  a failure was repaired in the job
  *     fatal TEXT        the job cannot go on
+ *     lacking TEXT      ... because processes are lost before a context was opened
  *     abort RANK CODE   a rank calls MPI_Abort; the library kills it
  *     hopeless TEXT     a start has failed, and every relaunch would fail in the same way
  *     again             the same rank has died at the same call again and again
@@ -201,6 +202,9 @@ static void library_line(struct ftk_state *s, char *line)
         take_abort(s, rest);
     } else if (strcmp(line, "fatal") == 0) {
         take_fatal(t, rest);
+    } else if (strcmp(line, "lacking") == 0) {
+        take_fatal(t, rest);
+        t->lacking = true;
     } else if (strcmp(line, "mistake") == 0) {
         take_fatal(t, rest);
         t->mistake = true;

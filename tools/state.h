@@ -34,6 +34,7 @@ struct ftk_told {
     double fatal_at;    /* time of the fatal error, 0: none */
     bool unclosed;      /* the program has ended well, and has not closed its context */
     bool mistake;       /* fatal is a mistake of the program */
+    bool lacking;       /* fatal: processes are lost before a context was opened */
     char hopeless[512]; /* error that every relaunch would meet again; "": none */
     char busy[512];     /* why the sets cannot be used now; "": they can */
     bool differ;        /* replicas differ before the first set */

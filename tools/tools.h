@@ -72,19 +72,32 @@ void *ftk_tool_grow(void *v, size_t n, size_t *room, size_t item);
 void ftk_run_say(const char *fmt, ...) FTK_PRINTF(1, 2);
 
 /* ---- The options of `ftkit run`, and the plan that follows from them ----------------- */
+/* One of the programs of a job: `ftkit run -n 2 a : -n 2 b`. */
+struct ftk_part {
+    int ranks;
+    int spares;              /* -1 until it is known */
+    struct ftk_list options; /* of mpirun, for this program only; of the first one: ftk_run.extra */
+    const char *preload;     /* -x LD_PRELOAD=... with the log, NULL: not given */
+    char **argv;             /* [argc] the program and its arguments */
+    int argc;
+};
+
 struct ftk_run {
-    int ranks;             /* working ranks, >= 1 */
-    int replicas;          /* of each rank; 0: not given */
-    int spares;            /* -1 until it is known */
-    int emulate;           /* emulated nodes, 0: none */
-    int relaunch;          /* relaunches in a row without progress, at most */
-    double timeout_s;      /* of the whole run, 0: none */
-    double halt_timeout_s; /* for a program to end after FTKIT_HALT */
-    double init_timeout_s; /* from the end of a rank's process until a context is opened */
-    uint64_t id;           /* in the names of objects in memory that later attempts use */
-    const char *mpirun;    /* path, or a name to look up in PATH */
-    struct ftk_list extra; /* arguments for mpirun behind ours */
-    char **program;        /* and its arguments, ended by NULL */
+    int ranks;              /* working ranks of all programs, >= 1 */
+    int replicas;           /* of each rank; 0: not given */
+    int spares;             /* of all programs; before ftk_mpirun_plan(): of each that names no
+                              other number, -1: not given */
+    int emulate;            /* emulated nodes, 0: none */
+    int relaunch;           /* relaunches in a row without progress, at most */
+    double timeout_s;       /* of the whole run, 0: none */
+    double halt_timeout_s;  /* for a program to end after FTKIT_HALT */
+    double init_timeout_s;  /* from the end of a rank's process until a context is opened */
+    uint64_t id;            /* in the names of objects in memory that later attempts use */
+    const char *mpirun;     /* path, or a name to look up in PATH */
+    struct ftk_list extra;  /* arguments for mpirun behind ours */
+    char **program;         /* with its arguments, and further programs, ended by NULL */
+    struct ftk_part *parts; /* [nparts] the programs, at least one */
+    int nparts;
     bool verbose, print;
     bool log;            /* with the message log, through a preloaded libftkit_mpi */
     const char *preload; /* the value of -x LD_PRELOAD=..., which is not in extra then; or NULL */
@@ -109,6 +122,23 @@ struct ftk_run {
 /* ---- options.c: the command line ----------------------------------------------------- */
 /* Fill the first half of *r; 0 or an exit code after a message. */
 int ftk_run_parse(struct ftk_run *r, int argc, char **argv);
+/* Read a number from min to a million.  what: the option.  0 or an exit code after a message. */
+int ftk_run_count(const char *what, const char *text, int min, int *out);
+/* Whether arg is an option of this name, with one dash or two; *value: behind its =, or NULL. */
+bool ftk_run_is_option(const char *arg, const char *name, const char **value);
+
+/* ---- parts.c: jobs of several programs ------------------------------------------------- */
+/* Read r->program into r->parts; the first one has r->ranks ranks, and then r->ranks becomes the
+ * number of all.  0 or an exit code after a message. */
+int ftk_parts_parse(struct ftk_run *r);
+/* Choose the spares of each program, and set r->spares to the number of all.  fixed: the number that
+ * FTKIT_SPARES_COUNT demands, -1: none.  0 or an exit code after a message. */
+int ftk_parts_spares(struct ftk_run *r, int fixed);
+/* Refuse variables of -x that `ftkit run` sets.  text: NAME or NAME=value.  0 or an exit code after
+ * a message. */
+int ftk_parts_check_export(const char *text);
+/* Add the programs to the command of mpirun. */
+void ftk_parts_arguments(const struct ftk_run *r, struct ftk_list *cmd);
 
 /* ---- run_log.c: the event log ---------------------------------------------------------- */
 /* --events: set FTKIT_REPORT_EVENTS to the absolute path.  0 or an exit code after a message. */
@@ -126,6 +156,8 @@ int ftk_mpirun_spares(int ranks, int nodes); /* their number unless the user giv
 int ftk_mpirun_plan(struct ftk_run *r);
 /* Command and "NAME=value" settings for one attempt. */
 void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd);
+/* The -x options of a program: for mpirun they hold for one program only. */
+void ftk_mpirun_variables(const struct ftk_run *r, int part, struct ftk_list *cmd);
 void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_list *env);
 /* Print them as a line for a shell. */
 void ftk_mpirun_show(FILE *out, const struct ftk_run *r, int attempt);
@@ -170,11 +202,12 @@ bool ftk_nodes_do(const struct ftk_run *r, const char *name, const char *line);
  * after a message. */
 int ftk_nodes_agent(const struct ftk_run *r);
 /* The nodes that the arguments for mpirun name, in --host or a hostfile. */
-void ftk_nodes_named(const struct ftk_list *extra, struct ftk_list *names);
+void ftk_nodes_named(const struct ftk_run *r, struct ftk_list *names);
 /* Before a relaunch: ask every node for a sign of life; nodes without an answer go to r->gone. */
 void ftk_nodes_look(struct ftk_run *r);
-/* The user's arguments for mpirun, without the nodes in r->gone. */
-void ftk_nodes_arguments(const struct ftk_run *r, struct ftk_list *cmd);
+/* Options for mpirun that the user has given for a program (part), without the nodes in r->gone. */
+void ftk_nodes_arguments(
+    const struct ftk_run *r, const struct ftk_list *options, int part, struct ftk_list *cmd);
 
 /* ---- process.c: everything below this process ---------------------------------------- */
 struct ftk_proc {

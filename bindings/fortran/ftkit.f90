@@ -87,6 +87,8 @@ module ftkit
         integer(c_int64_t) :: clones = 0
         integer(c_int64_t) :: degraded = 0
         real(c_double) :: joules = 0
+        integer(c_int) :: program = 0
+        integer(c_int) :: nprograms = 0
     end type
 
     ! ---- Procedures of the program ------------------------------------------------------

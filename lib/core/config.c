@@ -270,7 +270,8 @@ static const struct key keys[] = {
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks that are lost together with a node; 0: as the host names say." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",
-        "Processes of the communicator that wait to replace lost ranks." },
+        "Processes of the communicator that wait to replace lost ranks. In a job of several "
+        "programs: of each program." },
     { "spares", "exit", AT(spares_exit), BOOL, "true", BOOL_TEXT,
         "Whether a spare that was never needed ends its process in ftkit_open()." },
     { "spares", "prepare", AT(spares_prepare), BOOL, "true", BOOL_TEXT,

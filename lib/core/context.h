@@ -137,8 +137,9 @@ struct ftk_regions {
     struct ftk_region *list; /* [n] */
     int n;
     int cap;
-    bool compared; /* with those of the other ranks, and not changed since (lib/set/shapes.c) */
-    bool told;     /* a difference was reported, and is still there */
+    bool compared;   /* with those of the other ranks, and not changed since (lib/set/shapes.c) */
+    bool told;       /* a difference was reported, and is still there */
+    bool by_program; /* the programs of the job have different regions; the same on all ranks */
 };
 
 /* The callback of ftkit_on_repair() (lib/recover/restore.c). */
@@ -238,6 +239,31 @@ struct ftk_replica_state {
     uint64_t takeovers, clones;
 };
 
+/* One program of a job of several. */
+struct ftk_program {
+    int32_t ranks;       /* working ranks, when the job began */
+    int32_t appnum;      /* MPI_APPNUM of its first process */
+    uint32_t executable; /* hash of the name of the executable */
+    uint32_t command;    /* hash of executable, arguments, directory and variables of mpirun -x */
+};
+
+/* A job of several programs, `mpirun a : b` (lib/recover/programs.c).  All of it but `own`,
+ * `position` and `appnum` is the same on all processes. */
+struct ftk_programs {
+    int n;                    /* 0: the job has one program */
+    int own;                  /* number of the program of this process, from 0 */
+    int position;             /* of this process among those of its program, when the job began */
+    int appnum;               /* MPI_APPNUM for this process, if a repair has spawned it; else 0 */
+    bool mixed;               /* the processes were not in the order of the programs */
+    struct ftk_program *list; /* [n] */
+    int *of;                  /* [nof] program of each rank of this epoch; nof 0: no epoch yet */
+    int nof;
+    char *commands; /* [bytes] of all programs, in their order: ftk_command_write() */
+    size_t bytes;
+    char directory[FTK_PATH_MAX]; /* relative paths of the configuration are below; "": the
+                                     working directory of each process */
+};
+
 /* A loop with ftkit_step() (lib/step.c). */
 struct ftk_loop {
     enum { FTK_LOOP_NONE, FTK_LOOP_BODY, FTK_LOOP_LAST, FTK_LOOP_OVER } at;
@@ -310,6 +336,7 @@ struct ftkit_ctx {
     struct ftk_repair_state repair;
     struct ftk_replica_state replica;
     struct ftk_loop loop;
+    struct ftk_programs programs;
     struct ftk_stats stats;
     struct ftk_level level[FTK_LEVELS];
     struct ftk_flush flush;

@@ -28,6 +28,7 @@ struct ftk_attempt {
     struct ftk_layout layout[FTK_LEVELS];
     int *domain;       /* [plan.nranks] */
     int *incarnations; /* [plan.nranks] */
+    int *programs;     /* [plan.nranks] program of each rank; NULL: the job has one */
     uint64_t run, epoch_id;
     uint64_t next_set;
     uint64_t line;   /* of the plan; 0: none */

@@ -12,7 +12,7 @@
 
 /* In messages, in words of 64 bits: first one record of WORDS per process.  Then the list of
  * segments of each process: SEG_WORDS per segment, and the members of its group for a parity. */
-enum { WORDS = 26, SEG_WORDS = 6 };
+enum { WORDS = 27, SEG_WORDS = 6 };
 
 static enum ftk_sets sets_of(const struct ftkit_ctx *ctx)
 {
@@ -28,6 +28,7 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ctx->rank;
     w[i++] = ctx->nranks;
     w[i++] = ctx->node;
+    w[i++] = ctx->programs.own | (int64_t)ctx->programs.n << 32;
     w[i++] = ctx->where;
     w[i++] = ctx->detect.app_errors;
     w[i++] = ctx->callback.fn != NULL;
@@ -60,6 +61,8 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->rank = (int)w[i++];
     e->nranks = (int)w[i++];
     e->node = (int)w[i++];
+    e->program = (int)(w[i] & INT32_MAX);
+    e->nprograms = (int)(w[i++] >> 32);
     e->where = (int)w[i++];
     e->app_errors = (int)w[i++];
     e->has_callback = (int)w[i++];

@@ -7,10 +7,14 @@
  * waits for the set.  A start from memory does not need the file system, so it waits only for a
  * while.  The argument files are read at the start, for the mark at the end: the user may change a
  * file for the next problem while this run computes. */
+#define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "command.h"
+#include "core/arguments.h"
 #include "core/run_state.h"
 #include "load.h"
 #include "set/checkpoint.h"
@@ -32,17 +36,71 @@ struct marking {
     bool differs;
     char why[256];     /* what differs; or the detail of rc */
     _Atomic bool read; /* by note_start(): the argument files, into mark */
+    struct ftk_finished_start start;
+    char strings[]; /* of start */
 };
 
+/* The arguments of all programs, then their directories, into f. */
+static void write_start(const struct ftk_programs *p, FILE *f, size_t *arguments)
+{
+    struct ftk_command c;
+    for (size_t at = 0, k = 0; (int)k < p->n; k++) {
+        at += ftk_command_read(p->commands + at, p->bytes - at, &c);
+        *arguments +=
+            k == 0 ? 0 : (size_t)fprintf(f, FTK_FINISHED_PROGRAM "%s%c", ftk_command_name(&c), 0);
+        for (int i = 0; i < c.nargs; i++)
+            *arguments += (size_t)fprintf(f, "%s%c", c.args[i], 0);
+        ftk_command_free(&c);
+    }
+    for (size_t at = 0, k = 0; (int)k < p->n; k++) {
+        at += ftk_command_read(p->commands + at, p->bytes - at, &c);
+        (void)fprintf(f, "%s%c", c.directory, 0); /* fclose() tells */
+        ftk_command_free(&c);
+    }
+}
+
+/* The same in a job of one program; false: its arguments are not known. */
+static bool write_own(FILE *f, size_t *arguments)
+{
+    size_t bytes;
+    const char *all = ftk_arguments(&bytes);
+    const bool known = all && bytes > 0 && all[bytes - 1] == '\0';
+    if (known) {
+        const size_t name = strlen(all) + 1;
+        *arguments = fwrite(all + name, 1, bytes - name, f);
+    }
+    (void)fprintf(f, "%s%c", ftk_arguments_directory(), 0); /* fclose() tells */
+    return known;
+}
+
+/* An errand may go on when the context is gone, so it has all that it needs. */
 static struct marking *new_marking(struct ftkit_ctx *ctx, void (*run)(struct ftk_errand *e))
 {
-    struct marking *m = calloc(1, sizeof *m);
-    if (!m)
+    char *strings = NULL;
+    size_t bytes = 0, arguments = 0;
+    FILE *f = open_memstream(&strings, &bytes);
+    bool known = f != NULL;
+    if (f && ctx->programs.n > 0)
+        write_start(&ctx->programs, f, &arguments);
+    else if (f)
+        known = write_own(f, &arguments);
+    if (!f || fclose(f) != 0) {
+        free(strings);
         return NULL;
-    m->errand.run = run;
-    m->ctx = ctx;
-    snprintf(m->dir, sizeof m->dir, "%s", ctx->cfg.h5_dir);
-    snprintf(m->context, sizeof m->context, "%s", ctx->cfg.name);
+    }
+    struct marking *m = calloc(1, sizeof *m + bytes);
+    if (m) {
+        m->errand.run = run;
+        m->ctx = ctx;
+        snprintf(m->dir, sizeof m->dir, "%s", ctx->cfg.h5_dir);
+        snprintf(m->context, sizeof m->context, "%s", ctx->cfg.name);
+        memcpy(m->strings, strings, bytes);
+        m->start = (struct ftk_finished_start){ .text = known ? m->strings : NULL,
+            .bytes = arguments,
+            .directories = m->strings + arguments,
+            .nprograms = ctx->programs.n > 0 ? ctx->programs.n : 1 };
+    }
+    free(strings);
     return m;
 }
 
@@ -51,7 +109,7 @@ static struct marking *new_marking(struct ftkit_ctx *ctx, void (*run)(struct ftk
 static void note_start(struct ftk_errand *e)
 {
     struct marking *m = (struct marking *)e;
-    ftk_finished_here(&m->mark);
+    ftk_finished_here(&m->mark, &m->start);
     /* when this fails, a later start compares with the earlier run: a refusal, no wrong result */
     (void)ftk_finished_remove(m->dir, m->context);
     atomic_store(&m->read, true);
@@ -82,8 +140,8 @@ static void write_mark(struct ftk_errand *e)
     if (m->rc == FTKIT_OK) {
         const bool known = atomic_load(&m->read);
         if (!known)
-            ftk_finished_here(&m->mark);
-        ftk_finished_changed(&m->mark, known);
+            ftk_finished_here(&m->mark, &m->start);
+        ftk_finished_changed(&m->mark, &m->start, known);
         m->rc = ftk_finished_write(m->dir, m->context, &m->mark);
     }
     if (m->rc != FTKIT_OK)
@@ -126,7 +184,7 @@ static void compare_mark(struct ftk_errand *e)
     struct marking *m = (struct marking *)e;
     m->rc = ftk_finished_read(m->dir, m->context, &m->mark);
     if (m->rc == FTKIT_OK)
-        m->differs = ftk_finished_differs(&m->mark, m->why, sizeof m->why);
+        m->differs = ftk_finished_differs(&m->mark, &m->start, m->why, sizeof m->why);
     else if (m->rc != FTKIT_ERR_NOT_FOUND)
         snprintf(m->why, sizeof m->why, "%s", ftk_detail_text());
 }

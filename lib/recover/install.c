@@ -45,6 +45,9 @@ static void install_tables(struct ftk_attempt *a)
     free(ctx->incarnations);
     ctx->domain = a->domain;
     ctx->incarnations = a->incarnations;
+    free(ctx->programs.of);
+    ctx->programs.of = a->programs;
+    ctx->programs.nof = a->programs ? a->plan.nranks : 0;
 }
 
 /* Return the work that is left for this rank (enum ftk_pending).  was_rank: its rank before the

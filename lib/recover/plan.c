@@ -372,8 +372,9 @@ int ftk_plan_make(
 
 uint64_t ftk_plan_hash(const struct ftk_plan *p)
 {
-    int words[] = { p->outcome, p->code, p->nspawn, p->nprocs, p->nranks, p->lost, p->line_nranks,
-        p->from_file, p->pending, p->rollback, (int)p->stale, (int)p->clone_at, p->line_passed };
+    int words[] = { p->outcome, p->code, p->nspawn, p->spawned_program, p->nprocs, p->nranks,
+        p->lost, p->line_nranks, p->from_file, p->pending, p->rollback, (int)p->stale,
+        (int)p->clone_at, p->line_passed };
     uint64_t h = ftk_xxh3_seed(words, sizeof words, p->line);
     if (p->outcome == FTK_PLAN_GO) {
         size_t n = (size_t)p->nranks;

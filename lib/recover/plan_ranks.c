@@ -41,8 +41,63 @@ int ftk_plan_nodes(struct ftk_facts *f)
     return FTKIT_OK;
 }
 
-/* No process has a rank yet: the last processes of the nodes with most processes become spares, the
- * others get ranks in their order. */
+/* The number of programs of the job. */
+static int programs(const struct ftk_facts *f)
+{
+    const struct ftk_programs *of = f->rules->programs;
+    return of && of->n > 0 ? of->n : 1;
+}
+
+/* Whether a process is of a program.  In a job of one program all are. */
+static bool runs(const struct ftk_facts *f, int proc, int program)
+{
+    return programs(f) == 1 || f->c->entries[proc].program == program;
+}
+
+/* The program of a rank, as it was before the failure. */
+static int program_of(const struct ftk_facts *f, int rank)
+{
+    return programs(f) == 1 ? 0 : f->rules->programs->of[rank];
+}
+
+/* Return how many processes a program needs more than it has; *lost: how many ranks of it have no
+ * process. */
+static int lacks(const struct ftk_facts *f, int program, int *lost)
+{
+    int nfree = 0;
+    *lost = 0;
+    if (programs(f) == 1) {
+        *lost = f->nranks - f->nlive;
+        return *lost - f->nfree;
+    }
+    if (f->nlive == 0)
+        *lost = f->rules->programs->list[program].ranks;
+    for (int r = 0; f->nlive > 0 && r < f->nranks; r++)
+        *lost += program_of(f, r) == program;
+    for (int i = 0; i < f->c->n; i++) {
+        nfree += f->c->entries[i].rank < 0 && runs(f, i, program);
+        *lost -= f->c->entries[i].rank >= 0 && runs(f, i, program);
+    }
+    return *lost - nfree;
+}
+
+/* Make n of the processes of a program spares: the last ones of the nodes with most processes. */
+static void choose_spares(const struct ftk_facts *f, struct ftk_plan *p, int program, int n)
+{
+    for (; n > 0; n--) {
+        int best = -1;
+        for (int i = 0; i < f->c->n; i++)
+            if (p->rank_of[i] == 0 && runs(f, i, program)
+                && (best < 0 || f->load[f->node_of[i]] >= f->load[f->node_of[best]]))
+                best = i;
+        p->rank_of[best] = -1;
+        f->load[f->node_of[best]]--;
+    }
+}
+
+/* No process has a rank yet: each program gets its spares, and the other processes get ranks in
+ * their order, program by program: mpirun may number the processes otherwise, and differently with
+ * another number of spares. */
 static void number_all(const struct ftk_facts *f, struct ftk_plan *p)
 {
     int n = f->c->n;
@@ -50,23 +105,17 @@ static void number_all(const struct ftk_facts *f, struct ftk_plan *p)
         p->rank_of[i] = 0; /* not a spare for now */
         f->load[f->node_of[i]]++;
     }
-    for (int k = n - p->nranks; k > 0; k--) {
-        int best = -1;
-        for (int i = 0; i < n; i++)
-            if (p->rank_of[i] == 0
-                && (best < 0 || f->load[f->node_of[i]] >= f->load[f->node_of[best]]))
-                best = i;
-        p->rank_of[best] = -1;
-        f->load[f->node_of[best]]--;
-    }
+    for (int k = 0, lost; k < programs(f); k++)
+        choose_spares(f, p, k, programs(f) == 1 ? n - p->nranks : -lacks(f, k, &lost));
     int rank = 0;
-    for (int i = 0; i < n; i++) {
-        if (p->rank_of[i] < 0)
-            continue;
-        p->rank_of[i] = rank;
-        p->proc_of[rank] = i;
-        p->is_new[rank++] = 1;
-    }
+    for (int k = 0; k < programs(f); k++)
+        for (int i = 0; i < n; i++) {
+            if (p->rank_of[i] < 0 || !runs(f, i, k))
+                continue;
+            p->rank_of[i] = rank;
+            p->proc_of[rank] = i;
+            p->is_new[rank++] = 1;
+        }
 }
 
 /* Whether a process is on the node of another replica of a rank. */
@@ -79,16 +128,16 @@ static bool shares_node(const struct ftk_facts *f, const struct ftk_plan *p, int
     return false;
 }
 
-/* Return a free process for a rank, -1: there is none.  With replicas, one of a node without
- * another replica of the rank, if possible; then one of the node with the fewest working ranks.  So
- * replacements are spread over the nodes.  A replacement on the node of the lost process keeps the
- * layout of copies. */
+/* Return a free process of the rank's program, -1: there is none.  With replicas, one of a node
+ * without another replica of the rank, if possible; then one of the node with the fewest working
+ * ranks.  So replacements are spread over the nodes.  A replacement on the node of the lost process
+ * keeps the layout of copies. */
 static int pick_spare(const struct ftk_facts *f, const struct ftk_plan *p, int rank)
 {
     int best = -1;
     bool best_shares = false;
     for (int i = 0; i < f->c->n; i++) {
-        if (p->rank_of[i] >= 0)
+        if (p->rank_of[i] >= 0 || !runs(f, i, program_of(f, rank)))
             continue;
         const bool shares = shares_node(f, p, i, rank);
         const bool lighter = best < 0 || f->load[f->node_of[i]] < f->load[f->node_of[best]];
@@ -143,11 +192,28 @@ static void shrink_ranks(struct ftk_plan *p)
     p->nranks = n;
 }
 
-/* Decide by recover.supply on the lost ranks for which there is no spare.  Return 1 if the plan is
- * decided: processes are spawned, or the job ends; 0: go on with the processes that are there. */
-static int supply(const struct ftk_facts *f, struct ftk_plan *p, int missing)
+/* No process can be had for lost ranks of a program. */
+static void end_without(const struct ftk_facts *f, struct ftk_plan *p, int program, int lost)
 {
-    int lacking = missing - f->nfree;
+    p->outcome = FTK_PLAN_FATAL;
+    p->code = FTKIT_ERR_PEER;
+    if (programs(f) == 1)
+        snprintf(p->why, sizeof p->why,
+            "%d of %d rank%s lost, %d spare%s left: the job has to be relaunched", lost, f->nranks,
+            FTK_S(f->nranks), f->nfree, FTK_S(f->nfree));
+    else
+        snprintf(p->why, sizeof p->why,
+            "%d rank%s of program %d of the job (the first one is 0) lost, and too few spares of "
+            "this program left: the job has to be relaunched",
+            lost, FTK_S(lost), program);
+}
+
+/* Decide by recover.supply on the lost ranks of a program for which there is no spare.  Return 1 if
+ * the plan is decided: processes are spawned, or the job ends; 0: go on with the processes that are
+ * there. */
+static int supply(const struct ftk_facts *f, struct ftk_plan *p, int program)
+{
+    int lost = 0, lacking = lacks(f, program, &lost);
     for (int i = 0; lacking > 0 && i < f->rules->nsupply; i++) {
         switch (f->rules->supply[i]) {
         case FTK_SUPPLY_SPAWN:
@@ -155,8 +221,11 @@ static int supply(const struct ftk_facts *f, struct ftk_plan *p, int missing)
                 break;
             p->outcome = FTK_PLAN_SPAWN;
             p->nspawn = lacking;
+            p->spawned_program = program;
             return 1;
         case FTK_SUPPLY_SHRINK:
+            if (programs(f) > 1)
+                break; /* sets of several programs are not distributed anew */
             if (f->nlive + f->nfree > 0 && (f->callbacks || f->nlive == 0))
                 return 0;
             break; /* without a callback the program cannot distribute its data anew */
@@ -169,11 +238,7 @@ static int supply(const struct ftk_facts *f, struct ftk_plan *p, int missing)
     }
     if (lacking <= 0)
         return 0;
-    snprintf(p->why, sizeof p->why,
-        "%d of %d rank%s lost, %d spare%s left: the job has to be relaunched", missing, f->nranks,
-        FTK_S(f->nranks), f->nfree, FTK_S(f->nfree));
-    p->outcome = FTK_PLAN_FATAL;
-    p->code = FTKIT_ERR_PEER;
+    end_without(f, p, program, lost);
     return 1;
 }
 
@@ -182,8 +247,9 @@ int ftk_plan_assign(const struct ftk_facts *f, struct ftk_plan *p)
     int missing = f->nranks - f->nlive;
     p->lost = f->nlive > 0 ? missing : 0;
     p->nranks = f->nranks;
-    if (supply(f, p, missing))
-        return 1;
+    for (int k = 0; k < programs(f); k++)
+        if (supply(f, p, k))
+            return 1;
     if (f->nlive == 0) {
         if (p->nranks > f->c->n)
             p->nranks = f->c->n;

@@ -42,7 +42,9 @@ struct ftk_census_entry {
     int rank; /* -1: none */
     int nranks;
     int node;
-    int where; /* enum ftk_where */
+    int program;   /* of the process, from 0: a rank keeps its program */
+    int nprograms; /* of the job, as the process knows; 0: one, or the process is spawned */
+    int where;     /* enum ftk_where */
     int app_errors;
     int has_callback;
     int local_error; /* local error of this process; 0: none */
@@ -80,7 +82,7 @@ void ftk_census_free(struct ftk_census *c);
 
 enum ftk_outcome {
     FTK_PLAN_GO,    /* build the next epoch by the plan */
-    FTK_PLAN_SPAWN, /* spawn nspawn processes, then take the census again */
+    FTK_PLAN_SPAWN, /* spawn nspawn processes of one program, then take the census again */
     FTK_PLAN_CLOSE, /* every working rank is in ftkit_close(): all processes part */
     FTK_PLAN_FATAL  /* the job ends: why is the reason, code the result of the calls */
 };
@@ -109,17 +111,18 @@ struct ftk_plan {
     struct ftk_repeats repeats; /* counts this repair */
     int flawed;                 /* process whose local error ends the job, -1: none */
     int nspawn;
-    int nprocs;    /* in the census; a process is an index of the census */
-    int nranks;    /* after the repair */
-    int *rank_of;  /* [nprocs] new rank of each process, -1: spare */
-    int *proc_of;  /* [nranks] process of each new rank */
-    int *is_new;   /* [nranks] 1: its process did not carry a rank before */
-    int *domain;   /* [nranks] */
-    int copies;    /* of each segment, by the scheme */
-    int *holder;   /* [copies][nranks] */
-    int lost;      /* ranks that had lost their process */
-    uint64_t line; /* 0: no set is committed */
-    uint64_t run;  /* that wrote the line, by the first process that knows the line as committed */
+    int spawned_program; /* of which program the spawned processes are */
+    int nprocs;          /* in the census; a process is an index of the census */
+    int nranks;          /* after the repair */
+    int *rank_of;        /* [nprocs] new rank of each process, -1: spare */
+    int *proc_of;        /* [nranks] process of each new rank */
+    int *is_new;         /* [nranks] 1: its process did not carry a rank before */
+    int *domain;         /* [nranks] */
+    int copies;          /* of each segment, by the scheme */
+    int *holder;         /* [copies][nranks] */
+    int lost;            /* ranks that had lost their process */
+    uint64_t line;       /* 0: no set is committed */
+    uint64_t run; /* that wrote the line, by the first process that knows the line as committed */
     int line_nranks;            /* ranks that wrote the line; 0: no process has a segment of it */
     struct ftk_written written; /* of the line */
     int *source;    /* [line_nranks] process that has each segment, or for which the segment is
@@ -160,6 +163,7 @@ struct ftk_plan_rules {
     bool led;        /* ... of a rank that has led the other replicas: all ranks roll back */
     int replicas;    /* replicas.count; 0: as 1 */
     int lost;        /* enum ftk_lost_replicas */
+    const struct ftk_programs *programs; /* of the job; NULL, or n = 0: one */
 };
 
 /* Return the rules for completing a set of a level outside of a repair. */
@@ -220,12 +224,16 @@ void ftk_spare_tell(const struct ftkit_ctx *ctx);
 /* Forget what the spares were told.  Before the communicators are freed. */
 void ftk_spare_close(void);
 
-/* Spawn n processes; merged: the members of s in their order, then the spawned processes.
- * Collective over s.  A local error of rank 0 makes the spawn fail on all members. */
-int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged);
+/* Spawn n processes of a program; merged: the members of s in their order, then the spawned
+ * processes.  Collective over s.  A local error of rank 0 makes the spawn fail on all members. */
+int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int program, int n, MPI_Comm *merged);
 /* Return whether a repair has spawned this process.  True at most once in a process: for its first
  * context. */
 bool ftk_supply_is_spawned(void);
+/* In a spawned process of a job of several programs: the number of its program.  Else -1. */
+int ftk_supply_program(void);
+/* ... the directory of ctx->programs; "": there is none. */
+const char *ftk_supply_directory(void);
 /* In a spawned process: make the communicator that ftk_supply_spawn() makes in the others.  *job:
  * their ctx->job. */
 int ftk_supply_join(MPI_Comm *merged, uint64_t *job);
@@ -254,7 +262,8 @@ int ftk_rebuild(
  * more than twice as many: FTKIT_ERR_LOST. */
 int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s);
 /* Whether this job can go on from a segment of any rank: a line apart needs the log, and the same
- * number of ranks.  FTKIT_ERR_UNSUPPORTED: it cannot. */
+ * number of ranks; several programs need the same program on each rank.  FTKIT_ERR_UNSUPPORTED: it
+ * cannot. */
 int ftk_check_line(const struct ftkit_ctx *ctx, const struct ftk_mem_seg *s);
 
 /* Verify every segment in the memory of both levels; release damaged segments, and replace them

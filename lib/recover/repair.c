@@ -12,6 +12,7 @@
 #include "detect/sure.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
+#include "programs.h"
 #include "set/checkpoint.h"
 #include "set/steer.h"
 
@@ -59,6 +60,17 @@ static int *lost_ranks(const struct ftk_census *c, int n)
     return lost;
 }
 
+/* With several programs a plan needs the program of each rank, which spawned processes do not
+ * know. */
+static int know_programs(struct ftk_attempt *a, struct ftk_plan_rules *rules)
+{
+    for (int i = 0; i < a->census.n; i++)
+        if (a->census.entries[i].local_error != 0)
+            return FTKIT_OK; /* the plan will end the job */
+    rules->programs = &a->ctx->programs;
+    return ftk_programs_share(a->ctx, a->s, &a->census);
+}
+
 /* With the log a plan needs more than the census: the teams, which spares and spawned processes do
  * not know, and whether the determinants of the lost ranks are lost, too. */
 static int know_teams(struct ftk_attempt *a, struct ftk_plan_rules *rules)
@@ -98,6 +110,8 @@ static int make_plan(struct ftk_attempt *a)
         (void)FTK_FAULT("repair.census");
         int rc = ftk_census_take(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, a->s, &a->census);
         if (rc == FTKIT_OK)
+            rc = know_programs(a, &rules);
+        if (rc == FTKIT_OK)
             rc = know_teams(a, &rules);
         if (rc == FTKIT_OK)
             rc = ftk_plan_make(&a->census, &rules, &a->plan);
@@ -113,7 +127,7 @@ static int make_plan(struct ftk_attempt *a)
         if (MPI_Comm_rank(a->s, &me) == MPI_SUCCESS && me == 0)
             ftk_report(FTKIT_INFO, "context %s: spawning %d process%s", ctx->cfg.name,
                 a->plan.nspawn, a->plan.nspawn == 1 ? "" : "es");
-        rc = ftk_supply_spawn(ctx, a->s, a->plan.nspawn, &merged);
+        rc = ftk_supply_spawn(ctx, a->s, a->plan.spawned_program, a->plan.nspawn, &merged);
         if (rc == FTKIT_OK)
             rc = ftk_retire(ctx, a->s);
         if (rc != FTKIT_OK)
@@ -246,6 +260,8 @@ static int allocate(struct ftk_attempt *a)
         return ftk_fail(FTKIT_ERR_NOMEM, "tables of %zu ranks", n);
     memcpy(a->domain, a->plan.domain, n * sizeof *a->domain);
     int rc = ftk_attempt_rank(a, &me);
+    if (rc == FTKIT_OK)
+        rc = ftk_programs_list(&a->ctx->programs, &a->census, &a->plan, &a->programs);
     for (int i = 0; rc == FTKIT_OK && i < FTK_LEVELS; i++)
         rc = ftk_layout_make(
             &a->ctx->level[i], a->plan.rank_of[me], a->plan.nranks, a->domain, &a->layout[i]);
@@ -332,6 +348,7 @@ static int discard(struct ftk_attempt *a)
         ftk_layout_free(&a->layout[i]);
     free(a->domain);
     free(a->incarnations);
+    free(a->programs);
     ftk_mpi_revoke(a->next.app);
     ftk_mpi_revoke(a->next.act);
     ftk_mpi_revoke(a->next.ctl);
@@ -369,7 +386,12 @@ static int end_fatal(struct ftk_attempt *a, int me)
         /* after a mismatch of the ranks' calls a relaunch would end in the same way */
         if (p->repeats.deaths >= FTK_DEATHS)
             ftk_run_state("again");
-        ftk_run_state("%s %s", p->code == FTKIT_ERR_MISMATCH ? "mistake" : "fatal", why);
+        const bool lacking = p->code == FTKIT_ERR_PEER && ctx->epoch == 0 && !ctx->repair.spawned;
+        ftk_run_state("%s %s",
+            p->code == FTKIT_ERR_MISMATCH ? "mistake"
+            : lacking                     ? "lacking"
+                                          : "fatal",
+            why);
         if (p->code != FTKIT_ERR_MISMATCH)
             ftk_steer_cut_short(ctx);
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, why);

@@ -11,6 +11,7 @@
 #include "detect/watchdog.h"
 #include "energy/energy.h"
 #include "load.h"
+#include "programs.h"
 #include "recover.h"
 #include "set/checkpoint.h"
 #include "set/group.h"
@@ -166,6 +167,9 @@ static int load_line(struct ftkit_ctx *ctx)
 int ftk_check_line(const struct ftkit_ctx *ctx, const struct ftk_mem_seg *s)
 {
     const struct ftk_seg_header *h = (const void *)s->buf;
+    int rc = ftk_programs_check(ctx, h);
+    if (rc != FTKIT_OK)
+        return rc;
     if (!(h->flags & FTK_SEG_APART)
         || (ftk_log_of(ctx) && ctx->cfg.line == FTK_LINE_APART
             && h->nranks == (uint32_t)ctx->nranks))

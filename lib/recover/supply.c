@@ -11,69 +11,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/arguments.h"
 #include "core/mpi_shim.h"
 #include "core/thread.h"
+#include "command.h"
 #include "detect/watch_page.h"
 #include "recover.h"
 
-extern char **environ;
-
 #define SPAWN_MARK "FTKIT_SPAWNED"
+#define DIRECTORY "FTKIT_RUN_DIRECTORY"
 
 /* ---- spawn ------------------------------------------------------------------------------
  * On Open MPI 5.0 a repair cannot survive a death between spawn and merge: the watchdog ends such
  * a repair.  So a repair uses spares first. */
-
-/* Return the command line as an argv; the caller frees the array, not the strings.  NULL: no
- * memory, or no command line. */
-static char **own_arguments(void)
-{
-    size_t count = 0, bytes;
-    const char *all = ftk_arguments(&bytes);
-    for (size_t i = 0; i < bytes; i++)
-        count += all[i] == '\0';
-    char **argv = count > 0 ? calloc(count + 1, sizeof *argv) : NULL;
-    for (size_t i = 0; argv && i < count; i++, all += strlen(all) + 1)
-        argv[i] = (char *)all; /* MPI_Comm_spawn does not write there */
-    return argv;
-}
-
-static bool is_handed_on(const char *variable)
-{
-    if (strncmp(variable, SPAWN_MARK "=", sizeof SPAWN_MARK) == 0)
-        return false; /* a replacement gets a mark of its own */
-    return strncmp(variable, "FTKIT_", 6) == 0 || strncmp(variable, "LD_PRELOAD=", 11) == 0;
-}
-
-/* Return the command and the arguments to start a replacement: env, which sets the FTKIT_ variables
- * and LD_PRELOAD of this process, and the program.  mpirun's -x does not reach spawned processes:
- * without env they would lack a preloaded libftkit_mpi, and on other nodes every setting.  A value
- * of an MPI_Info is too short for these variables.  The caller frees the array, not the strings.
- * NULL: no memory. */
-static char **start_of(const char **command, char *exe, char **argv)
-{
-    size_t nvars = 0, nargs = 0, at = 0;
-    static char none[] = "/nonexistent";
-    for (char **e = environ; *e; e++)
-        nvars += is_handed_on(*e);
-    for (char **a = argv; a && *a; a++)
-        nargs++;
-    char **all = calloc(nvars + nargs + 2, sizeof *all);
-    char *program = *exe ? exe : none;
-    bool plain = nvars == 0 || strchr(program, '=') != NULL; /* env would take it for a variable */
-    *command = plain ? program : "/usr/bin/env";
-    if (!all)
-        return NULL;
-    for (char **e = environ; !plain && *e; e++)
-        if (is_handed_on(*e))
-            all[at++] = *e;
-    if (!plain)
-        all[at++] = program;
-    for (size_t i = 1; i < nargs; i++)
-        all[at++] = argv[i];
-    return all;
-}
 
 /* Check that a merged communicator has n processes, this one with rank me.  An MPI error code. */
 static int check_merged(MPI_Comm merged, int n, int me)
@@ -85,32 +34,62 @@ static int check_merged(MPI_Comm merged, int n, int me)
     return rc == MPI_SUCCESS && (size != n || rank != me) ? MPI_ERR_OTHER : rc;
 }
 
-int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
+/* Find how a process of a program is started: *text, to be freed, or the table of the programs has
+ * the strings. */
+static void find_command(
+    const struct ftk_programs *p, int program, struct ftk_command *c, char **text)
 {
-    char exe[FTK_PATH_MAX] = "";
-    char mark[48];
+    size_t at = 0, bytes = p->bytes;
+    if (p->n == 0) {
+        *text = ftk_command_write(&bytes);
+        (void)ftk_command_read(*text, bytes, c); /* an empty command cannot be spawned */
+        return;
+    }
+    for (int k = 0; k < program; k++) {
+        at += ftk_command_read(p->commands + at, bytes - at, c);
+        ftk_command_free(c);
+    }
+    (void)ftk_command_read(p->commands + at, bytes - at, c);
+}
+
+static int make_info(
+    const struct ftkit_ctx *ctx, int program, const struct ftk_command *c, MPI_Info *info)
+{
+    char mark[64];
+    int n = snprintf(mark, sizeof mark, SPAWN_MARK "=%" PRIx64, ctx->job);
+    if (ctx->programs.n > 0)
+        snprintf(mark + n, sizeof mark - (size_t)n, ".%d", program);
+    int rc = MPI_Info_create(info);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Info_set(*info, "PMIX_ENVAR", mark);
+    if (rc == MPI_SUCCESS) /* mpirun still counts the slot of the dead process as taken */
+        rc = MPI_Info_set(*info, "PMIX_MAPBY", ":OVERSUBSCRIBE");
+    if (rc == MPI_SUCCESS) /* ... and its core */
+        rc = MPI_Info_set(*info, "PMIX_BINDTO", "none");
+    if (rc == MPI_SUCCESS && *c->directory && !ftk_command_goes(c))
+        rc = MPI_Info_set(*info, "wdir", c->directory);
+    return rc;
+}
+
+int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int program, int n, MPI_Comm *merged)
+{
+    struct ftk_command c;
+    char *text = NULL, below[sizeof DIRECTORY + 1 + FTK_PATH_MAX];
+    const char *command = NULL;
     int me = 0, size = 0;
     MPI_Comm inter = MPI_COMM_NULL;
     MPI_Info info = MPI_INFO_NULL;
-    ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    char **argv = own_arguments();
-    const char *command;
-    char **start = start_of(&command, len > 0 ? exe : strcpy(exe, ""), argv);
-    snprintf(mark, sizeof mark, SPAWN_MARK "=%" PRIx64, ctx->job);
+    find_command(&ctx->programs, program, &c, &text);
+    snprintf(below, sizeof below, DIRECTORY "=%s", ctx->programs.directory);
+    char **args = ftk_command_spawn(&c, ctx->programs.n > 0 ? below : NULL, &command);
     int rc = MPI_Comm_rank(s, &me);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_size(s, &size);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Info_create(&info);
+        rc = make_info(ctx, program, &c, &info);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Info_set(info, "PMIX_ENVAR", mark);
-    if (rc == MPI_SUCCESS) /* mpirun still counts the slot of the dead process as taken */
-        rc = MPI_Info_set(info, "PMIX_MAPBY", ":OVERSUBSCRIBE");
-    if (rc == MPI_SUCCESS) /* ... and its core */
-        rc = MPI_Info_set(info, "PMIX_BINDTO", "none");
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_spawn(start ? command : "/nonexistent", start ? start : MPI_ARGV_NULL, n,
-            info, 0, s, &inter, MPI_ERRCODES_IGNORE);
+        rc = MPI_Comm_spawn(args ? command : "/nonexistent", args ? args : MPI_ARGV_NULL, n, info,
+            0, s, &inter, MPI_ERRCODES_IGNORE);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
@@ -123,8 +102,9 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int n, MPI_Comm *merged)
         rc = MPI_Comm_disconnect(&inter);
     if (info != MPI_INFO_NULL)
         (void)MPI_Info_free(&info);
-    free(argv);
-    free(start);
+    free(args);
+    ftk_command_free(&c);
+    free(text);
     if (rc == MPI_SUCCESS)
         return FTKIT_OK;
     /* an error that is not the failure of a process would come again: do not try again */
@@ -193,6 +173,19 @@ bool ftk_supply_is_spawned(void)
         return false;
     joined = true;
     return parent != MPI_COMM_NULL;
+}
+
+int ftk_supply_program(void)
+{
+    const char *mark = getenv(SPAWN_MARK);
+    const char *dot = mark ? strchr(mark, '.') : NULL;
+    return dot ? atoi(dot + 1) : -1;
+}
+
+const char *ftk_supply_directory(void)
+{
+    const char *directory = getenv(DIRECTORY);
+    return directory ? directory : "";
 }
 
 int ftk_supply_join(MPI_Comm *merged, uint64_t *job)

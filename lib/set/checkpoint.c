@@ -257,6 +257,15 @@ void ftk_set_committed(struct ftkit_ctx *ctx, const struct ftk_write *w, int64_t
         ctx->policy.next_event = FTK_HALTED;
 }
 
+/* For the vote: the same on all ranks that have written the same replicated regions.  Programs with
+ * different regions cannot be compared: each rank gets back what it has saved. */
+static uint64_t replicated_sum(const struct writing *c)
+{
+    return c->w.local == FTKIT_OK && !c->ctx->regions.by_program
+               ? ftk_region_replicated_sum(c->w.own->buf)
+               : 0;
+}
+
 /* Commit: either all ranks have sealed their segments, or the set exists on no rank. */
 static int commit(struct writing *c)
 {
@@ -264,8 +273,7 @@ static int commit(struct writing *c)
     struct ftk_vote v;
     ftk_vote_init(&v);
     v.min[WORD_ERROR] = c->w.local;
-    ftk_vote_same(
-        &v, WORD_SAME, c->w.local == FTKIT_OK ? ftk_region_replicated_sum(c->w.own->buf) : 0);
+    ftk_vote_same(&v, WORD_SAME, replicated_sum(c));
     v.min[WORD_GAP] = ftk_policy_next_gap(ctx);
     if (ctx->rank == 0)
         v.min[WORD_LOCAL] = ftk_local_due(ctx);

@@ -63,6 +63,23 @@ static void write_record(const struct ftk_region *r, uint64_t offset, struct ftk
     }
 }
 
+uint32_t ftk_programs_sum(const struct ftkit_ctx *ctx)
+{
+    const struct ftk_programs *p = &ctx->programs;
+    return p->n == 0 ? 0 : (uint32_t)ftk_xxh3(p->of, (size_t)p->nof * sizeof *p->of);
+}
+
+static void write_program(const struct ftk_programs *p, struct ftk_seg_header *h)
+{
+    h->nprograms = 1;
+    if (p->n == 0)
+        return;
+    h->nprograms = (uint16_t)p->n;
+    h->program_number = (uint16_t)p->own;
+    h->executable = p->list[p->own].executable;
+    h->command = p->list[p->own].command;
+}
+
 void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, size_t data_bytes,
     char *seg, struct ftk_packer *p)
 {
@@ -85,6 +102,8 @@ void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, si
     h->nblocks = (data_bytes + FTK_SEG_BLOCK - 1) / FTK_SEG_BLOCK;
     memcpy(h->context, ctx->cfg.name, strlen(ctx->cfg.name));
     memcpy(h->program, ctx->identity.program, sizeof h->program);
+    write_program(&ctx->programs, h);
+    h->programs_sum = ftk_programs_sum(ctx);
     struct ftk_seg_region *rec = ftk_seg_regions(seg);
     size_t offset = 0;
     for (int i = 0; i < ctx->regions.n; i++) {

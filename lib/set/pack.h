@@ -38,6 +38,8 @@ void ftk_region_seal(struct ftk_packer *p);
 /* Return a checksum over the bytes and names of all replicated regions in a sealed segment,
  * whatever their order is. */
 uint64_t ftk_region_replicated_sum(const char *seg);
+/* Checksum of the programs of all ranks, as segments have it; 0: the job has one program. */
+uint32_t ftk_programs_sum(const struct ftkit_ctx *ctx);
 
 /* The XXH3 over the bytes of one region. */
 struct ftk_seg_region;

@@ -5,7 +5,8 @@
  * A vote compares a checksum of the list of regions.  If it differs, rank 0 tells its list, and
  * each rank compares its own with it.  The blocks of the arrays go to all ranks; array i is looked
  * at by rank i alone (modulo the number of ranks), in n log n steps (tiles.h).  With replicas
- * plane 0 stands for the others: they are compared byte by byte anyway. */
+ * plane 0 stands for the others: they are compared byte by byte anyway.  If the lists of several
+ * programs differ, each program has regions of its own, and its first rank stands for rank 0. */
 #include "shapes.h"
 
 #include <inttypes.h>
@@ -42,6 +43,38 @@ enum { WORD_ERROR, WORD_ERROR_RANK, WORD_WARNING_RANK, WORD_SAME };
 int64_t ftk_shapes_ask(const struct ftkit_ctx *ctx)
 {
     return ctx->regions.compared ? INT64_MAX : 0;
+}
+
+/* ---- programs ---------------------------------------------------------------------------- */
+
+static int programs(const struct ftkit_ctx *ctx)
+{
+    return ctx->programs.n > 0 ? ctx->programs.n : 1;
+}
+
+/* Whether a rank is of a program of the job. */
+static bool runs(const struct ftkit_ctx *ctx, int rank, int program)
+{
+    return ctx->programs.n == 0 || ctx->programs.of[rank] == program;
+}
+
+/* The first rank of a program; -1: it has none. */
+static int first_of(const struct ftkit_ctx *ctx, int program)
+{
+    for (int r = 0; r < ctx->nranks; r++)
+        if (runs(ctx, r, program))
+            return r;
+    return -1;
+}
+
+/* The rank that has number i among the ranks of this program; apart: each program has its own
+ * regions, else all ranks count. */
+static int rank_number(const struct ftkit_ctx *ctx, bool apart, int i)
+{
+    for (int r = 0; apart && r < ctx->nranks; r++)
+        if (runs(ctx, r, ctx->programs.own) && i-- == 0)
+            return r;
+    return i;
 }
 
 /* ---- the list of regions ----------------------------------------------------------------- */
@@ -94,12 +127,13 @@ static void describe(const struct entry *e, char *text, size_t bytes)
         n += snprintf(text + n, bytes - (size_t)n, "%s%" PRIu64, d ? " x " : " ", e->global[d]);
 }
 
-/* A region differs from that of rank 0; NULL: one of them has no such region.  An error replaces a
- * warning, and the first of each kind stays. */
+/* A region differs from that of the first rank; NULL: one of them has no such region.  An error
+ * replaces a warning, and the first of each kind stays. */
 static void found(const struct ftkit_ctx *ctx, struct finding *f, const struct entry *first,
     const struct entry *own)
 {
     char a[80], b[80];
+    const int to = first_of(ctx, ctx->programs.own);
     const bool error = (first && is_shared(first)) || (own && is_shared(own));
     if (f->rc != FTKIT_OK || (f->warns && !error))
         return;
@@ -108,14 +142,14 @@ static void found(const struct ftkit_ctx *ctx, struct finding *f, const struct e
     if (!first || !own) {
         snprintf(f->text, sizeof f->text,
             "region '%s' is registered on rank %d and not on rank %d%s",
-            own ? own->name : first->name, own ? ctx->rank : 0, own ? 0 : ctx->rank,
+            own ? own->name : first->name, own ? ctx->rank : to, own ? to : ctx->rank,
             error ? RULE : OWN);
         return;
     }
     describe(first, a, sizeof a);
     describe(own, b, sizeof b);
-    snprintf(f->text, sizeof f->text, "region '%s' is %s on rank %d and %s on rank 0%s", own->name,
-        b, ctx->rank, a, error ? RULE : OWN);
+    snprintf(f->text, sizeof f->text, "region '%s' is %s on rank %d and %s on rank %d%s", own->name,
+        b, ctx->rank, a, to, error ? RULE : OWN);
 }
 
 /* Compare the lists, both in the order of names. */
@@ -131,23 +165,54 @@ static void compare(const struct ftkit_ctx *ctx, const struct entry *first, int 
     }
 }
 
-/* Rank 0 tells its list, and each rank compares. */
-static int compare_lists(struct ftk_chan *ch, const struct entry *own, int m, struct finding *f)
+/* The lists of the programs differ.  An array of two of them would be one dataset in master.h5. */
+static void look_for_names(
+    struct ftkit_ctx *ctx, const struct entry *first, int n, int program, struct finding *f)
+{
+    for (int i = 0; i < n && f->rc == FTKIT_OK; i++) {
+        const struct ftk_region *own = ftk_region_find(ctx, first[i].name);
+        if (first[i].kind != FTK_KIND_ARRAY || !own || own->kind != FTK_KIND_ARRAY)
+            continue;
+        f->rc = FTKIT_ERR_MISMATCH;
+        snprintf(f->text, sizeof f->text,
+            "array '%s' is registered by programs %d and %d of the job, whose other regions "
+            "differ. Rule: arrays of such programs have different names",
+            first[i].name, program, ctx->programs.own);
+    }
+}
+
+/* The first rank of a program tells its list, and each rank of the program compares.  Collective
+ * over all ranks. */
+static int compare_with(
+    struct ftk_chan *ch, int program, const struct entry *own, int m, struct finding *f)
 {
     const struct ftk_sure s = { ch->comm, ch, "comparing the regions of the ranks" };
+    const int root = first_of(ch->ctx, program);
     int32_t n = m;
-    int rc = ftk_sure_bcast(&s, 0, &n, sizeof n);
+    if (root < 0)
+        return FTKIT_OK;
+    int rc = ftk_sure_bcast(&s, root, &n, sizeof n);
     if (rc != FTKIT_OK)
         return rc;
     struct entry *first = calloc((size_t)n + 1, sizeof *first);
     if (!first)
         return ftk_chan_break(ch, MPI_ERR_NO_MEM, s.what);
-    if (ch->ctx->rank == 0)
+    if (ch->ctx->rank == root)
         memcpy(first, own, (size_t)m * sizeof *own);
-    rc = ftk_sure_bcast(&s, 0, first, (size_t)n * sizeof *first);
-    if (rc == FTKIT_OK)
+    rc = ftk_sure_bcast(&s, root, first, (size_t)n * sizeof *first);
+    if (rc == FTKIT_OK && runs(ch->ctx, ch->ctx->rank, program))
         compare(ch->ctx, first, n, own, m, f);
+    else if (rc == FTKIT_OK)
+        look_for_names(ch->ctx, first, n, program, f);
     free(first);
+    return rc;
+}
+
+static int compare_lists(struct ftk_chan *ch, const struct entry *own, int m, struct finding *f)
+{
+    int rc = FTKIT_OK;
+    for (int k = 0; rc == FTKIT_OK && k < programs(ch->ctx); k++)
+        rc = compare_with(ch, k, own, m, f);
     return rc;
 }
 
@@ -183,7 +248,8 @@ static void name_cell(const struct ftk_tiles_place *at, uint64_t ndims, char *te
         n += snprintf(text + n, bytes - (size_t)n, "%s%" PRIu64, d ? ", " : "", at->cell[d]);
 }
 
-static void look_at_array(const struct entry *e, const struct ftk_tiles *t, struct finding *f)
+static void look_at_array(const struct ftkit_ctx *ctx, bool apart, const struct entry *e,
+    const struct ftk_tiles *t, struct finding *f)
 {
     enum ftk_tiles_fault fault;
     struct ftk_tiles_place at;
@@ -198,7 +264,7 @@ static void look_at_array(const struct entry *e, const struct ftk_tiles *t, stru
         snprintf(f->text, sizeof f->text,
             "array '%s': the blocks of ranks %d and %d overlap, at cell (%s). Rule: each cell is "
             "in the block of one rank",
-            e->name, at.a, at.b, cell);
+            e->name, rank_number(ctx, apart, at.a), rank_number(ctx, apart, at.b), cell);
     } else if (fault == FTK_TILES_GAP && !f->warns) {
         f->warns = true;
         snprintf(f->text, sizeof f->text,
@@ -209,31 +275,83 @@ static void look_at_array(const struct entry *e, const struct ftk_tiles *t, stru
     }
 }
 
-/* All ranks have the same arrays. */
-static int compare_blocks(struct ftk_chan *ch, const struct entry *all, int n, struct finding *f)
+/* Keep the blocks of the ranks of this program, in place; all: bytes[r] of each rank r.  Return their
+ * number. */
+static int keep_own(const struct ftkit_ctx *ctx, char *all, const size_t *bytes)
+{
+    int n = 0;
+    size_t at = 0, from = 0;
+    for (int r = 0; r < ctx->nranks; from += bytes[r++]) {
+        if (!runs(ctx, r, ctx->programs.own))
+            continue;
+        memmove(all + at, all + from, bytes[r]);
+        at += bytes[r];
+        n++;
+    }
+    return n;
+}
+
+/* Let the ranks tell each other their blocks: *table [*n][words], in the order of the ranks; to be
+ * freed.  apart: the ranks of each program have their own arrays, and the table is of this program;
+ * else all ranks have the same arrays.  NULL: there is no block. */
+static int tell_blocks(
+    struct ftk_chan *ch, bool apart, const uint64_t *own, size_t words, uint64_t **table, int *n)
 {
     const struct ftk_sure s = { ch->comm, ch, "comparing the blocks of arrays" };
-    struct ftkit_ctx *ctx = ch->ctx;
-    const size_t words = words_of(all, n);
-    const size_t ranks = (size_t)ctx->nranks;
-    if (words == 0)
-        return FTKIT_OK;
-    uint64_t *table = malloc((ranks + 1) * words * sizeof *table);
-    if (!table)
+    const size_t ranks = (size_t)ch->ctx->nranks, mine = words * sizeof *own;
+    size_t *bytes = malloc((ranks + 1) * sizeof *bytes), total = 0;
+    if (!bytes)
         return ftk_chan_break(ch, MPI_ERR_NO_MEM, s.what);
-    uint64_t *own = table + ranks * words;
-    write_blocks(ctx, all, n, own);
-    int rc = ftk_sure_allgather(&s, own, words * sizeof *table, table);
-    int array = 0;
-    struct ftk_tiles t = { .n = ftk_plane_size(ctx), .stride = words, .words = table };
-    for (int i = 0; rc == FTKIT_OK && i < n; i++) {
+    for (size_t r = 0; r < ranks; r++)
+        bytes[r] = mine;
+    int rc = apart ? ftk_sure_allgather(&s, &mine, sizeof mine, bytes) : FTKIT_OK;
+    for (size_t r = 0; rc == FTKIT_OK && r < ranks; r++)
+        total += bytes[r];
+    char *all = rc == FTKIT_OK && total > 0 ? malloc(total) : NULL;
+    if (rc == FTKIT_OK && total > 0)
+        rc = all ? ftk_sure_allgatherv(&s, own, bytes, all)
+                 : ftk_chan_break(ch, MPI_ERR_NO_MEM, s.what);
+    if (rc == FTKIT_OK && all)
+        *n = apart ? keep_own(ch->ctx, all, bytes) : (int)ranks;
+    *table = (void *)all;
+    free(bytes);
+    return rc;
+}
+
+/* Each rank looks at some of the arrays. */
+static void look_at_blocks(const struct ftkit_ctx *ctx, bool apart, const struct entry *all, int n,
+    struct ftk_tiles *t, struct finding *f)
+{
+    const int told = t->n;
+    const int planes = ctx->cfg.replicas > 1 ? ctx->cfg.replicas : 1;
+    t->n = told / planes;
+    for (int i = 0, array = 0; i < n && told > 0; i++) {
         if (all[i].kind != FTK_KIND_ARRAY)
             continue;
-        t.ndims = (int)all[i].ndims;
-        if (array++ % ctx->nranks == ctx->rank && f->rc == FTKIT_OK)
-            look_at_array(&all[i], &t, f);
-        t.words += 2 * all[i].ndims;
+        t->ndims = (int)all[i].ndims;
+        if (rank_number(ctx, apart, array++ % told) == ctx->rank && f->rc == FTKIT_OK)
+            look_at_array(ctx, apart, &all[i], t, f);
+        t->words += 2 * all[i].ndims;
     }
+}
+
+static int compare_blocks(
+    struct ftk_chan *ch, bool apart, const struct entry *all, int n, struct finding *f)
+{
+    const size_t words = words_of(all, n);
+    uint64_t *table = NULL;
+    int told = 0;
+    if (words == 0 && !apart)
+        return FTKIT_OK;
+    uint64_t *own = malloc((words + 1) * sizeof *own);
+    if (!own)
+        return ftk_chan_break(ch, MPI_ERR_NO_MEM, "comparing the blocks of arrays");
+    write_blocks(ch->ctx, all, n, own);
+    int rc = tell_blocks(ch, apart, own, words, &table, &told);
+    struct ftk_tiles t = { .n = told, .stride = words, .words = table };
+    if (rc == FTKIT_OK && table)
+        look_at_blocks(ch->ctx, apart, all, n, &t, f);
+    free(own);
     free(table);
     return rc;
 }
@@ -271,6 +389,7 @@ static int compare_all(struct ftk_chan *ch, const struct entry *own, int n, stru
 {
     bool same = false;
     int rc = agree(ch, f, ftk_xxh3(own, (size_t)n * sizeof *own), &same);
+    const bool apart = ch->ctx->regions.by_program = !same && ch->ctx->programs.n > 0;
     if (rc == FTKIT_OK && !same) {
         rc = compare_lists(ch, own, n, f);
         if (rc == FTKIT_OK)
@@ -280,7 +399,7 @@ static int compare_all(struct ftk_chan *ch, const struct entry *own, int n, stru
         return rc;
     const bool told = f->warns;
     struct finding blocks = { .rc = FTKIT_OK };
-    rc = compare_blocks(ch, own, n, &blocks);
+    rc = compare_blocks(ch, apart, own, n, &blocks);
     if (rc == FTKIT_OK)
         rc = agree(ch, &blocks, 0, &same);
     if (!told || blocks.rc != FTKIT_OK)

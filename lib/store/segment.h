@@ -74,11 +74,15 @@ struct ftk_seg_header {
     uint32_t
         flags; /* FTK_SEG_PARITY: parity of a group in place of data of a rank; FTK_SEG_APART */
     uint64_t nblocks;
-    uint64_t log_bytes; /* 0: reserved for the state of the message log */
-    char context[64];   /* name of the context, NUL-padded */
-    uint64_t epoch_id;  /* of the epoch that wrote the segment: two sets may have one number */
-    char program[64];   /* name of the writing program, NUL-padded; "": an older ftkit wrote */
-    uint8_t reserved[16];
+    uint64_t log_bytes;      /* 0: reserved for the state of the message log */
+    char context[64];        /* name of the context, NUL-padded */
+    uint64_t epoch_id;       /* of the epoch that wrote the segment: two sets may have one number */
+    char program[64];        /* name of the writing program, NUL-padded; "": an older ftkit wrote */
+    uint16_t nprograms;      /* of the job, `mpirun a : b`; 0: an older ftkit wrote */
+    uint16_t program_number; /* of the writing rank, from 0 */
+    uint32_t programs_sum; /* checksum of the programs of all ranks; 0: the job has one, and ... */
+    uint32_t executable;   /* ... of struct ftk_program, of the writing rank; 0: one program */
+    uint32_t command;      /* likewise */
 };
 _Static_assert(sizeof(struct ftk_seg_header) == 256, "on-disk header");
 

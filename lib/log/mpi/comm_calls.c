@@ -51,8 +51,14 @@ int ftk_mpi_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag)
 {
     const int own[] = { MPI_HOST, MPI_IO, MPI_WTIME_IS_GLOBAL, MPI_UNIVERSE_SIZE, MPI_APPNUM,
         MPI_LASTUSEDCODE };
-    static int most = FTK_TAG_MAX;
+    static int most = FTK_TAG_MAX, appnum; /* the program may keep pointers to them */
     bool ours = ftk_vcomm_find(comm) != NULL;
+    appnum = ours ? ftk_log.ctx->programs.appnum : 0;
+    if (ours && keyval == MPI_APPNUM && appnum > 0) { /* spawned: the MPI says 0 */
+        *(int **)value = &appnum;
+        *flag = 1;
+        return MPI_SUCCESS;
+    }
     if (ours && keyval == MPI_TAG_UB) { /* of shared contexts: the smallest */
         *(int **)value = &most;
         *flag = 1;

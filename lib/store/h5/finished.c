@@ -11,60 +11,59 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/arguments.h"
 #include "core/hash.h"
 #include "finished.h"
 #include "h5.h"
 
 #define CHUNK (1u << 20)
 
-/* ---- the arguments of this process --------------------------------------------------- */
+/* ---- the arguments of a start -------------------------------------------------------- */
 
-/* [*bytes] the arguments without the name of the program, each with its NUL; NULL: not known. */
-static const char *arguments(size_t *bytes)
-{
-    const char *all = ftk_arguments(bytes);
-    if (!all || *bytes == 0 || all[*bytes - 1] != '\0')
-        return NULL;
-    const size_t name = strlen(all) + 1;
-    *bytes -= name;
-    return all + name;
-}
+/* An argument, and the directory of its program. */
+struct word {
+    const char *text, *directory;
+    int program;
+};
 
 /* Their number and the hash of all; -1: not known. */
-static int count(uint64_t *sum)
+static int count(const struct ftk_finished_start *s, uint64_t *sum)
 {
-    size_t bytes;
-    const char *text = arguments(&bytes);
     int n = 0;
-    *sum = text ? ftk_xxh3(text, bytes) : 0;
-    for (size_t at = 0; text && at < bytes; at++)
-        n += text[at] == '\0';
-    return text ? n : -1;
+    *sum = s->text ? ftk_xxh3(s->text, s->bytes) : 0;
+    for (size_t at = 0; s->text && at < s->bytes; at++)
+        n += s->text[at] == '\0';
+    return s->text ? n : -1;
 }
 
-/* The argument after this one; NULL: the first one.  Only while there is one. */
-static const char *next(const char *argument)
+/* Go to the next argument; w->text NULL: to the first one.  Only while there is one. */
+static void next(const struct ftk_finished_start *s, struct word *w)
 {
-    size_t bytes;
-    return argument ? argument + strlen(argument) + 1 : arguments(&bytes);
+    if (!w->text)
+        *w = (struct word){ s->text, s->directories, 0 };
+    else
+        w->text += strlen(w->text) + 1;
+    if (strncmp(w->text, FTK_FINISHED_PROGRAM, sizeof FTK_FINISHED_PROGRAM - 1) == 0
+        && w->program + 1 < s->nprograms) {
+        w->directory += strlen(w->directory) + 1;
+        w->program++;
+    }
 }
 
 /* ---- argument files ------------------------------------------------------------------ */
 
 /* Open the file that the argument names, as FILE or as NAME=FILE; -1: there is no such file. */
-static int open_file(const char *argument, struct stat *st)
+static int open_file(const struct word *w, struct stat *st)
 {
     char path[2 * FTK_PATH_MAX];
-    const char *here = ftk_arguments_directory();
-    for (const char *name = argument; name && *name;) {
+    const char *here = w->directory;
+    for (const char *name = w->text; name && *name;) {
         const bool absolute = *name == '/';
         int n = snprintf(path, sizeof path, "%s%s%s", absolute ? "" : here,
             absolute || !here[0] ? "" : "/", name);
         /* stat() first: to open a device may have an effect */
         if (n > 0 && (size_t)n < sizeof path && stat(path, st) == 0 && S_ISREG(st->st_mode))
             return open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-        const char *equals = name == argument ? strchr(name, '=') : NULL;
+        const char *equals = name == w->text ? strchr(name, '=') : NULL;
         name = equals ? equals + 1 : NULL;
     }
     errno = ENOENT;
@@ -108,16 +107,16 @@ static bool hash_content(int fd, size_t share, uint64_t *content)
     return n >= 0;
 }
 
-static void fill(struct ftk_finished_argument *a, const char *argument, size_t share)
+static void fill(struct ftk_finished_argument *a, const struct word *w, size_t share)
 {
     struct stat st;
-    *a = (struct ftk_finished_argument){ .sum = ftk_xxh3(argument, strlen(argument)),
+    *a = (struct ftk_finished_argument){ .sum = ftk_xxh3(w->text, strlen(w->text)),
         .bytes = FTK_FINISHED_NO_FILE };
-    snprintf(a->text, sizeof a->text, "%s", argument);
+    snprintf(a->text, sizeof a->text, "%s", w->text);
     for (char *p = a->text; *p; p++)
         if (*p < ' ' || *p > '~')
             *p = '?';
-    int fd = open_file(argument, &st);
+    int fd = open_file(w, &st);
     if (fd < 0)
         return;
     if (hash_content(fd, share, &a->content))
@@ -125,26 +124,26 @@ static void fill(struct ftk_finished_argument *a, const char *argument, size_t s
     close(fd);
 }
 
-void ftk_finished_here(struct ftk_finished *f)
+void ftk_finished_here(struct ftk_finished *f, const struct ftk_finished_start *s)
 {
-    const char *argument = NULL;
-    f->n = count(&f->sum);
+    struct word w = { NULL, NULL, 0 };
+    f->n = count(s, &f->sum);
     for (int i = 0; i < f->n && i < FTK_FINISHED_ARGUMENTS; i++) {
-        argument = next(argument);
-        fill(&f->argument[i], argument, share_of(f->n));
+        next(s, &w);
+        fill(&f->argument[i], &w, share_of(f->n));
     }
 }
 
 /* ---- comparing ----------------------------------------------------------------------- */
 
-static bool other_file(const struct ftk_finished_argument *was, const char *argument, size_t share,
+static bool other_file(const struct ftk_finished_argument *was, const struct word *w, size_t share,
     char *why, size_t bytes)
 {
     struct stat st;
     uint64_t content = 0;
     if (was->bytes < 0)
         return false;
-    int fd = open_file(argument, &st);
+    int fd = open_file(w, &st);
     if (fd < 0)
         return false; /* an output that was moved; the program itself misses an input */
     bool other = st.st_size != was->bytes;
@@ -160,14 +159,15 @@ static bool other_file(const struct ftk_finished_argument *was, const char *argu
 }
 
 /* The arguments differ: say where. */
-static void say_argument(const struct ftk_finished *f, int n, char *why, size_t bytes)
+static void say_argument(const struct ftk_finished *f, const struct ftk_finished_start *s, int n,
+    char *why, size_t bytes)
 {
-    const char *argument = NULL;
+    struct word w = { NULL, NULL, 0 };
     for (int i = 0; i < f->n && i < n && i < FTK_FINISHED_ARGUMENTS; i++) {
-        argument = next(argument);
-        if (f->argument[i].sum != ftk_xxh3(argument, strlen(argument))) {
+        next(s, &w);
+        if (f->argument[i].sum != ftk_xxh3(w.text, strlen(w.text))) {
             snprintf(why, bytes, "argument %d was '%s', and is '%.80s'", i + 1, f->argument[i].text,
-                argument);
+                w.text);
             return;
         }
     }
@@ -178,33 +178,34 @@ static void say_argument(const struct ftk_finished *f, int n, char *why, size_t 
         snprintf(why, bytes, "an argument behind the first %d differs", FTK_FINISHED_ARGUMENTS);
 }
 
-bool ftk_finished_differs(const struct ftk_finished *f, char *why, size_t bytes)
+bool ftk_finished_differs(
+    const struct ftk_finished *f, const struct ftk_finished_start *s, char *why, size_t bytes)
 {
     uint64_t sum;
-    const int n = count(&sum);
-    const char *argument = NULL;
+    const int n = count(s, &sum);
+    struct word w = { NULL, NULL, 0 };
     if (f->n < 0 || n < 0)
         return false; /* not known */
     if (f->n != n || f->sum != sum) {
-        say_argument(f, n, why, bytes);
+        say_argument(f, s, n, why, bytes);
         return true;
     }
     for (int i = 0; i < n && i < FTK_FINISHED_ARGUMENTS; i++) {
-        argument = next(argument);
-        if (other_file(&f->argument[i], argument, share_of(n), why, bytes))
+        next(s, &w);
+        if (other_file(&f->argument[i], &w, share_of(n), why, bytes))
             return true;
     }
     return false;
 }
 
-void ftk_finished_changed(struct ftk_finished *f, bool known)
+void ftk_finished_changed(struct ftk_finished *f, const struct ftk_finished_start *s, bool known)
 {
-    const char *argument = NULL;
+    struct word w = { NULL, NULL, 0 };
     char why[256];
     for (int i = 0; i < f->n && i < FTK_FINISHED_ARGUMENTS; i++) {
         struct ftk_finished_argument *a = &f->argument[i];
-        argument = next(argument);
-        if (a->bytes >= 0 && (!known || other_file(a, argument, share_of(f->n), why, sizeof why))) {
+        next(s, &w);
+        if (a->bytes >= 0 && (!known || other_file(a, &w, share_of(f->n), why, sizeof why))) {
             a->bytes = FTK_FINISHED_CHANGED;
             a->content = 0;
         }

@@ -10,8 +10,8 @@
  *     by = 00000000deadbeef      of `ftkit run`; 0: none
  *     durable = 12               newest durable set
  *     committed = 14             newest committed set
- *     arguments = 2 0123456789abcdef     of the program of rank 0, without its name: their number,
- *                                        and the hash of all
+ *     arguments = 2 0123456789abcdef     of the program, without its name: their number, and the
+ *                                        hash of all
  *     argument = HASH BYTES CONTENT TEXT     one line each, for the first of them
  *     checksum = 0011223344556677
  *
@@ -19,6 +19,9 @@
  * BYTES is its size, CONTENT the hash of its first bytes.  Other arguments have -1 and 0 there.  A
  * file that has changed between the start and the end has -2 and 0, and is not compared: it may be
  * an output of the run, or the user may have written the input of the next run.
+ *
+ * In a job of several programs the arguments of all follow each other; one more, ": NAME", stands
+ * before those of each program but the first.
  *
  * A start that continues from a set, and a fresh one, remove the mark. */
 #ifndef FTK_FINISHED_H
@@ -50,12 +53,21 @@ struct ftk_finished {
     struct ftk_finished_argument argument[FTK_FINISHED_ARGUMENTS];
 };
 
-/* Set the arguments of *f to those of this process (core/arguments.h).  Reads the argument
- * files. */
-void ftk_finished_here(struct ftk_finished *f);
+/* The arguments of a start. */
+struct ftk_finished_start {
+    const char *text; /* [bytes] each with its NUL; NULL: not known */
+    size_t bytes;
+    const char *directories; /* of argument files, of each program one string with its NUL */
+    int nprograms;
+};
+
+#define FTK_FINISHED_PROGRAM ": " /* begins an argument that stands before those of a program */
+
+/* Set the arguments of *f to those of a start.  Reads the argument files. */
+void ftk_finished_here(struct ftk_finished *f, const struct ftk_finished_start *s);
 /* Mark the argument files in *f that are not any more as they were; all of them unless `known`.
  * Reads the argument files. */
-void ftk_finished_changed(struct ftk_finished *f, bool known);
+void ftk_finished_changed(struct ftk_finished *f, const struct ftk_finished_start *s, bool known);
 /* The first argument whose file has changed until the end of the run; NULL: there is none. */
 const char *ftk_finished_unsure(const struct ftk_finished *f);
 /* Write the mark; an error has the path in its detail. */
@@ -67,8 +79,9 @@ int ftk_finished_read(const char *dir, const char *context, struct ftk_finished 
 /* The last durable set of the run that has finished; 0: there is no mark, or newest, the newest set
  * that is known, is of a later run. */
 uint64_t ftk_finished_set(const char *dir, const char *context, uint64_t newest);
-/* Whether the arguments of this process, or the argument files, differ from those of *f; then `why`
- * says how.  Reads the argument files. */
-bool ftk_finished_differs(const struct ftk_finished *f, char *why, size_t bytes);
+/* Whether the arguments of a start, or the argument files, differ from those of *f; then `why` says
+ * how.  Reads the argument files. */
+bool ftk_finished_differs(
+    const struct ftk_finished *f, const struct ftk_finished_start *s, char *why, size_t bytes);
 
 #endif

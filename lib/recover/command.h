@@ -1,0 +1,51 @@
+/* How a process of a program is started: executable, arguments, directory, variables.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A spawned replacement has to begin as the process did that it replaces.  MPI_Comm_spawn() gives it
+ * the environment of a daemon: variables of mpirun's -x are not there.  So they belong to the
+ * command.  They are FTKIT_..., LD_PRELOAD, and each variable that the daemon, the parent of this
+ * process, has not, or has with another value; with `ftkit run` also those that -x names without a
+ * value (FTKIT_RUN_EXPORTS). */
+#ifndef FTK_COMMAND_H
+#define FTK_COMMAND_H
+
+#include "core/ftk.h"
+
+struct ftk_command {
+    const char *directory;  /* the working directory when the process began; "": not known */
+    const char *executable; /* path; "": not known */
+    char **args;            /* [nargs] without the name of the program, then NULL */
+    char **variables;       /* [nvariables] NAME=value, in alphabetical order, then NULL */
+    int nargs, nvariables;
+    char **words; /* the memory of the arrays */
+};
+
+/* The command of this process as text, which the caller frees.  NULL, with *bytes = 0: no memory,
+ * or the command line is not known. */
+char *ftk_command_write(size_t *bytes);
+/* Read a command at the begin of text; *c points into it.  The bytes of the command; 0: there is
+ * none, or no memory, and *c is empty. */
+size_t ftk_command_read(const char *text, size_t bytes, struct ftk_command *c);
+void ftk_command_free(struct ftk_command *c); /* not the text */
+
+/* Hash of the name of the executable, without its directory. */
+uint32_t ftk_command_executable(const struct ftk_command *c);
+/* Hash of the names of the executable and the directory, without the path to them, and of the
+ * arguments. */
+uint32_t ftk_command_hash(const struct ftk_command *c);
+/* Whether two processes run the same program: all is equal but variables FTKIT_...  false, if one of
+ * the commands is not known. */
+bool ftk_command_same(const struct ftk_command *a, const struct ftk_command *b);
+
+/* The name of the executable without its directory. */
+const char *ftk_command_name(const struct ftk_command *c);
+
+/* The arguments for MPI_Comm_spawn(), and its *command; `extra`: one more NAME=value, or NULL.  The
+ * caller frees the array, not the strings.  NULL: no memory. */
+char **ftk_command_spawn(const struct ftk_command *c, char *extra, const char **command);
+/* Whether the command itself changes to the directory, because a value of an MPI_Info is too short
+ * for it. */
+bool ftk_command_goes(const struct ftk_command *c);
+
+#endif
