@@ -215,6 +215,31 @@ static bool list_jobs(DIR *d, struct jobs *all)
     return true;
 }
 
+/* The files of determinants, in the order of the directory. */
+struct files {
+    char (*list)[NAME_BYTES]; /* [n] */
+    size_t n, room;
+};
+
+static bool list_determinants(DIR *d, struct files *all)
+{
+    const struct dirent *e;
+    *all = (struct files){ NULL, 0, 0 };
+    while ((e = readdir(d))) {
+        if (strncmp(e->d_name, FTK_DET_PREFIX, strlen(FTK_DET_PREFIX)) != 0)
+            continue;
+        if (all->n == all->room) {
+            void *more = realloc(all->list, (2 * all->room + 16) * sizeof *all->list);
+            if (!more)
+                return false;
+            all->list = more;
+            all->room = 2 * all->room + 16;
+        }
+        snprintf(all->list[all->n++], NAME_BYTES, "%s", e->d_name);
+    }
+    return true;
+}
+
 static int sweep_determinants(int dir, const char *name, bool dry, const struct jobs *jobs)
 {
     struct job key = { .lives = false };
@@ -237,22 +262,24 @@ static int sweep_determinants(int dir, const char *name, bool dry, const struct 
     return n;
 }
 
-/* Each file is looked at once: the determinants first, while the pages tell which jobs live. */
+/* The determinants are listed before the pages: a job that begins meanwhile makes its page before
+ * its determinants, so the page of each file in the list is found.  Each file is looked at once. */
 int ftk_dog_sweep(bool dry)
 {
     struct jobs jobs = { NULL, 0 };
+    struct files files = { NULL, 0, 0 };
     const struct dirent *e;
     int n = 0;
     DIR *d = opendir(DIRECTORY);
     if (!d)
         return 0;
-    bool known = list_jobs(d, &jobs);
-    for (rewinddir(d); known && (e = readdir(d));)
-        if (strncmp(e->d_name, FTK_DET_PREFIX, strlen(FTK_DET_PREFIX)) == 0)
-            n += sweep_determinants(dirfd(d), e->d_name, dry, &jobs);
+    if (list_determinants(d, &files) && list_jobs(d, &jobs))
+        for (size_t i = 0; i < files.n; i++)
+            n += sweep_determinants(dirfd(d), files.list[i], dry, &jobs);
     for (rewinddir(d); (e = readdir(d));)
         if (strncmp(e->d_name, FTK_DOG_PREFIX, strlen(FTK_DOG_PREFIX)) == 0)
             n += sweep_page(dirfd(d), e->d_name, dry);
+    free(files.list);
     free(jobs.list);
     (void)closedir(d);
     return n;

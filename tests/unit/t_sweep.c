@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,11 +98,56 @@ static void living(void **state)
     assert_int_not_equal(access(path[0], F_OK), 0);
 }
 
+#define BEGINS 1500
+
+/* A job after the other begins: its page, then its determinants.  Return how many files of living
+ * jobs were removed meanwhile. */
+static int begin_and_end(void)
+{
+    int removed = 0;
+    for (int i = 0; i < BEGINS; i++) {
+        char job[32], page[96], path[128];
+        struct ftk_dog_page *p;
+        int lock;
+        snprintf(job, sizeof job, "begin%x", (unsigned)getpid() + (unsigned)i);
+        snprintf(page, sizeof page, FTK_DOG_PREFIX "%s-0", job);
+        if (ftk_dog_page_open(page, &p, &lock) != 0)
+            return -1;
+        make(job, 0, 1);
+        name_of(job, 0, path);
+        struct timespec t = { 0, 200000 }; /* as long as a sweep takes */
+        (void)nanosleep(&t, NULL);
+        removed += access(path, F_OK) != 0;
+        (void)unlink(path);
+        ftk_dog_page_close(page, p, lock, true);
+    }
+    return removed;
+}
+
+/* Other jobs begin while this one looks for leftovers: their determinants stay. */
+static void beginning(void **state)
+{
+    (void)state;
+    int status = 0, turns = 0;
+    const pid_t other = fork();
+    assert_true(other >= 0);
+    if (other == 0)
+        _exit(begin_and_end() == 0 ? 0 : 1);
+    while (waitpid(other, &status, WNOHANG) == 0) {
+        (void)ftk_dog_sweep(false);
+        turns++;
+    }
+    print_message("%d jobs have begun, %d looks\n", BEGINS, turns);
+    assert_true(turns > 10);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(linear),
         cmocka_unit_test(living),
+        cmocka_unit_test(beginning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
