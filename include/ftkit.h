@@ -598,7 +598,9 @@ FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
  *         then, as after ftkit_finish(); FTKIT_HALT or an error as of ftkit_checkpoint()
  *
  * Collective: after ftkit_recover(), by every rank between the same two calls of
- * ftkit_checkpoint().  `ftkit verify` checks the files.
+ * ftkit_checkpoint().  Call the function behind ftkit_checkpoint(), not before: a replacement
+ * begins before the call that wrote its set, where the other ranks are behind it.
+ * `ftkit verify` checks the files.
  */
 FTKIT_API int ftkit_scrub(ftkit_ctx *ctx, int *corrupt);
 
@@ -846,7 +848,8 @@ FTKIT_API int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done);
  *         given up because of the failure; the next set then goes to the file system.
  *
  * Collective: after ftkit_recover(), by every rank between the same two calls of
- *             ftkit_checkpoint(); the same code on every rank.  With checkpoint.line = apart
+ *             ftkit_checkpoint(); in a loop behind the call, as ftkit_scrub(); the same code on
+ *             every rank.  With checkpoint.line = apart
  *             by every rank in the same order as the other collective calls of ftkit.  A set
  *             that some ranks have not begun is given up here without an error.
  * Blocking:   as long as writing takes, which level.hdf5.bandwidth may slow down.  To look

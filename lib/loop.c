@@ -92,15 +92,6 @@ static void count_first_call(ftkit_ctx *ctx)
     ftk_policy_first_call(ctx, !bottom && ctx->repair.line_passed);
 }
 
-/* Whether a call of ftkit_wait() or ftkit_scrub() stands before the call of ftkit_checkpoint() that
- * wrote the line, which other ranks do not make again: they do not make this one, either.  With a
- * line apart the place of a rank in its loop is not known. */
-static bool is_before_line(const ftkit_ctx *ctx)
-{
-    return ctx->first_call && ctx->restored > 0 && ctx->repair.line_passed && !ftk_log_apart(ctx)
-           && !ftk_is_halted(ctx) && ftk_region_state_sum(ctx) == ctx->state_sum;
-}
-
 /* ---- checkpoint ---------------------------------------------------------------------- */
 
 /* roll_back() in a call of ftkit_checkpoint(), which becomes the first call from the line. */
@@ -349,8 +340,6 @@ int ftkit_wait(ftkit_ctx *ctx)
         return ftk_done(ctx, rc);
     if (ctx->where != FTK_IN_LOOP)
         return FTKIT_OK; /* no set has been begun */
-    if (is_before_line(ctx))
-        return FTKIT_OK;
     enter(ctx, FTK_AT_WAIT, "ftkit_wait");
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
@@ -374,11 +363,6 @@ int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
         rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_scrub before ftkit_recover");
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
-    if (is_before_line(ctx)) {
-        if (corrupt)
-            *corrupt = 0;
-        return FTKIT_OK;
-    }
     enter(ctx, FTK_AT_SCRUB, "ftkit_scrub");
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
     rc = step_or_halt(ctx, ftk_scrub, &bad);

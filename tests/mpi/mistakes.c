@@ -3,8 +3,7 @@
  *   mistakes MODE [-o RESULT]
  *
  * Right: none; child: a process that the ranks have spawned is killed in step 20, and rank 1 sees
- * that; asks, asksdurable: all ranks ask for a set in every fifth step; askswait: they wait for it,
- * too; asksscrub: they call ftkit_scrub() before.
+ * that; asks, asksdurable: all ranks ask for a set in every fifth step; askswait: they wait for it, too.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -123,9 +122,7 @@ static void be_child(MPI_Comm parent)
 /* A set that all ranks ask for, at the top of the loop. */
 static int ask(ftkit_ctx *ft)
 {
-    int rc = FTKIT_OK, bad = 0;
-    if (is("asksscrub") && step % 5 == 2 && ftkit_scrub(ft, &bad) == FTKIT_ROLLED_BACK)
-        return ask(ft); /* in an earlier step */
+    int rc = FTKIT_OK;
     if (strncmp(mode, "asks", 4) == 0 && step % 5 == 2)
         rc = ftkit_request(ft, is("asksdurable"));
     return rc == FTKIT_OK ? ftkit_checkpoint(ft) : rc;
