@@ -15,7 +15,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(job command survives in_turn victims once reference build top slurp scratch events event_texts packages ulfm_only
-    nodes_possible died_at_end near test_data own_mpi write_file await_file process_of kill_rank
+    nodes_possible died_at_end near test_data write_file await_file process_of kill_rank
     kill_process kill_mpirun);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
