@@ -138,12 +138,12 @@ typedef struct ftkit_ctx ftkit_ctx;
  * MPI_Finalize and exit(0) here (spares.exit = true, the default), or returns
  * FTKIT_SPARE_DONE without a context.
  *
- * In a job of several programs (`mpirun a : b`) spares.count is the number of spares of each program,
- * and may differ between programs; all other settings are the same.  The ranks of the first program
- * come first.  A rank keeps its program: only a spare, or a spawned process, of this program
- * replaces it.  Parts with the same executable, arguments, directory and variables of -x are one
- * program.  Relative paths of the configuration are below the working directory of the first
- * process of comm.
+ * In a job of several programs (`mpirun a : b`) spares.count is the number of spares of each
+ * program, and may differ between programs; all other settings are the same.  The ranks of the
+ * first program come first.  A rank keeps its program: only a spare, or a spawned process, of this
+ * program replaces it.  Parts with the same executable, arguments, directory and variables of -x
+ * are one program.  Relative paths of the configuration are below the working directory of the
+ * first process of comm.
  *
  * Blocking: a few collectives; for spares, until needed or the end of the job.
  * World:    when comm is MPI_COMM_WORLD and has spares, use ftkit_comm() from here on, and

@@ -304,7 +304,7 @@ static int first_repair(struct ftkit_ctx *ctx, MPI_Comm start, int local)
     return rc < 0 && why[0] ? ftk_fail(rc, "%s", why) : rc;
 }
 
-/* Whether the directory of the sets is known only when the programs have met: ftk_paths_settle(). */
+/* Whether the directory of the sets is known only when the programs have met: see paths.c. */
 static bool directory_unknown(const struct ftk_config *cfg)
 {
     return cfg->h5_dir[0] != '/' && (ftk_programs_started() > 1 || ftk_programs_appnum() > 0);

@@ -244,7 +244,7 @@ struct ftk_program {
     int32_t ranks;       /* working ranks, when the job began */
     int32_t appnum;      /* MPI_APPNUM of its first process */
     uint32_t executable; /* hash of the name of the executable */
-    uint32_t command;    /* hash of executable, arguments, directory and variables of mpirun -x */
+    uint32_t command;    /* ftk_command_hash() */
 };
 
 /* A job of several programs, `mpirun a : b` (lib/recover/programs.c).  All of it but `own`,

@@ -15,6 +15,7 @@
 
 #include "core/arguments.h"
 #include "core/hash.h"
+#include "core/run_state.h"
 
 extern char **environ;
 
@@ -69,7 +70,8 @@ static bool begins(const char *entry, const char *const *names, size_t n)
 static bool is_private(const char *entry)
 {
     static const char *const names[] = { "FTKIT_SPAWNED=", "OMPI_", "OPAL_", "PMIX_", "PMI_",
-        "PRTE_", "PWD=", "OLDPWD=", "SHLVL=", "HOSTNAME=", "_=" };
+        "PRTE_", "PWD=", "OLDPWD=", "SHLVL=", "HOSTNAME=", "_=", EXPORTS "=",
+        "FTKIT_RUN_DIRECTORY=" };
     return begins(entry, names, sizeof names / sizeof *names);
 }
 
@@ -91,6 +93,13 @@ static bool is_exported(const char *entry)
     return false;
 }
 
+/* Whether nobody tells which variables are of -x, and they may be what tells two programs apart. */
+static bool is_started_by_hand(void)
+{
+    const char *parts = getenv("OMPI_NUM_APP_CTX");
+    return !ftk_run_sees() && parts && atoi(parts) > 1;
+}
+
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -101,6 +110,7 @@ static int by_text(const void *a, const void *b)
 static const char **list_variables(const struct block *own, const struct block *daemon, int *n)
 {
     size_t room = 1;
+    const bool by_hand = is_started_by_hand();
     *n = 0;
     for (char **e = environ; *e; e++)
         room++;
@@ -114,7 +124,7 @@ static const char **list_variables(const struct block *own, const struct block *
             all[(*n)++] = *e;
     for (size_t at = 0; at < own->bytes; at += strlen(own->text + at) + 1) {
         const char *e = own->text + at;
-        const bool set = daemon->bytes > 0 && !has(daemon, e);
+        const bool set = by_hand && daemon->bytes > 0 && !has(daemon, e);
         if (strchr(e, '=') && !is_private(e) && !is_ours(e) && (set || is_exported(e)))
             all[(*n)++] = e;
     }
@@ -184,8 +194,10 @@ size_t ftk_command_read(const char *text, size_t bytes, struct ftk_command *c)
     c->nvariables = (int)strtol(rest, NULL, 10);
     const size_t n = (size_t)c->nargs + (size_t)c->nvariables;
     c->words = calloc(n + 2, sizeof *c->words);
-    if (!c->words)
+    if (!c->words) {
+        c->nargs = c->nvariables = 0;
         return 0;
+    }
     c->args = c->words;
     c->variables = c->words + c->nargs + 1;
     const char *at = text + strlen(text) + 1;

@@ -2,11 +2,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A spawned replacement has to begin as the process did that it replaces.  MPI_Comm_spawn() gives it
- * the environment of a daemon: variables of mpirun's -x are not there.  So they belong to the
- * command.  They are FTKIT_..., LD_PRELOAD, and each variable that the daemon, the parent of this
- * process, has not, or has with another value; with `ftkit run` also those that -x names without a
- * value (FTKIT_RUN_EXPORTS). */
+ * A spawned replacement has to begin as the process did that it replaces.  MPI_Comm_spawn() gives
+ * it the environment of a daemon: variables of mpirun's -x are not there.  So they belong to the
+ * command: FTKIT_..., LD_PRELOAD, and those that `ftkit run` names in FTKIT_RUN_EXPORTS.  Others
+ * may be of one process only: a wrapper script sets RANK or CUDA_VISIBLE_DEVICES.  With several
+ * programs under plain mpirun nobody names them: there each variable counts that the daemon, the
+ * parent of this process, has not, or has with another value. */
 #ifndef FTK_COMMAND_H
 #define FTK_COMMAND_H
 
@@ -34,8 +35,8 @@ uint32_t ftk_command_executable(const struct ftk_command *c);
 /* Hash of the names of the executable and the directory, without the path to them, and of the
  * arguments. */
 uint32_t ftk_command_hash(const struct ftk_command *c);
-/* Whether two processes run the same program: all is equal but variables FTKIT_...  false, if one of
- * the commands is not known. */
+/* Whether two processes run the same program: all is equal but variables FTKIT_...  false, if one
+ * of the commands is not known. */
 bool ftk_command_same(const struct ftk_command *a, const struct ftk_command *b);
 
 /* The name of the executable without its directory. */

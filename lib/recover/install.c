@@ -9,6 +9,7 @@
 #include "core/epoch.h"
 #include "detect/misuse.h"
 #include "detect/sure.h"
+#include "detect/watchdog.h"
 #include "replica/planes.h"
 #include "set/checkpoint.h"
 
@@ -137,6 +138,8 @@ static void install_line(struct ftk_attempt *a)
     ctx->repair.line = a->plan.line;
     ctx->repair.line_nranks = a->line_nranks;
     ctx->repair.line_passed = a->plan.line_passed;
+    if (ctx->cfg.replicas > 1)
+        ftk_watchdog_line(ctx->dog, ctx->committed);
     ctx->repair.line_from_file = a->plan.from_file;
     ctx->repair.line_unusable = a->plan.unusable;
     ctx->repair.line_from = from_of(a);

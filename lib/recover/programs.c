@@ -83,7 +83,7 @@ static int count(struct meeting *m, int size)
     m->nparts = ftk_programs_started();
     for (int i = 0; i < m->n; i++)
         m->nparts = m->fact[i].appnum >= m->nparts ? m->fact[i].appnum + 1 : m->nparts;
-    m->part = calloc((size_t)m->nparts, sizeof *m->part);
+    m->part = calloc((size_t)m->nparts + 1, sizeof *m->part);
     if (!m->part)
         return ftk_fail(FTKIT_ERR_NOMEM, "programs");
     const bool known = count_started(m, size);
@@ -326,7 +326,6 @@ static int read_block(struct ftk_programs *p, const int64_t *head, const char *a
     memcpy(list, all, a);
     memcpy(of, all + a, b);
     memcpy(commands, all + a + b, p->bytes);
-    p->appnum = list[p->own].appnum;
     return FTKIT_OK;
 }
 
@@ -350,6 +349,8 @@ int ftk_programs_share(struct ftkit_ctx *ctx, MPI_Comm s, const struct ftk_censu
     rc = ftk_sure_bcast(&sharing, root, all, block_bytes(head));
     if (rc == FTKIT_OK && me != root)
         rc = read_block(p, head, all);
+    if (rc == FTKIT_OK && me != root && ctx->repair.spawned && p->n > 0)
+        p->appnum = p->list[p->own].appnum; /* the MPI says 0 */
     free(all);
     return rc;
 }

@@ -392,7 +392,7 @@ static int end_fatal(struct ftk_attempt *a, int me)
             : lacking                     ? "lacking"
                                           : "fatal",
             why);
-        if (p->code != FTKIT_ERR_MISMATCH)
+        if (p->code != FTKIT_ERR_MISMATCH && p->repeats.deaths < FTK_DEATHS)
             ftk_steer_cut_short(ctx);
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, why);
     }

@@ -275,8 +275,8 @@ static void look_at_array(const struct ftkit_ctx *ctx, bool apart, const struct 
     }
 }
 
-/* Keep the blocks of the ranks of this program, in place; all: bytes[r] of each rank r.  Return their
- * number. */
+/* Keep the blocks of the ranks of this program, in place; all: bytes[r] of each rank r.  Return
+ * their number. */
 static int keep_own(const struct ftkit_ctx *ctx, char *all, const size_t *bytes)
 {
     int n = 0;

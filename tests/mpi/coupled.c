@@ -7,8 +7,8 @@
  * whatever program that is, and all ranks add theirs.  At the end each rank prints a line, with the
  * variable ROLE.
  *
- *   COUPLED_DIES=NAME FILE...  for each file that is not there yet, one process of program NAME makes
- *                              the file, and dies before it opens the context
+ *   COUPLED_DIES=NAME FILE...  for each file that is not there yet, one process of program NAME
+ *                              makes the file, and dies before it opens the context
  *   COUPLED_REVERSE=1          the communicator has the ranks of MPI_COMM_WORLD from the last on
  *
  * SPDX-License-Identifier: BSD-3-Clause */

@@ -66,7 +66,7 @@ static void spawns(void **state)
     assert_string_equal(args[0], "a");
     assert_null(args[1]);
     free(args);
-    char deep[600];
+    char deep[MPI_MAX_INFO_VAL + 300];
     memset(deep, 'd', sizeof deep - 1);
     deep[0] = '/';
     deep[sizeof deep - 1] = '\0';

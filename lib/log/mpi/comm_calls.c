@@ -53,8 +53,8 @@ int ftk_mpi_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag)
         MPI_LASTUSEDCODE };
     static int most = FTK_TAG_MAX, appnum; /* the program may keep pointers to them */
     bool ours = ftk_vcomm_find(comm) != NULL;
-    appnum = ours ? ftk_log.ctx->programs.appnum : 0;
-    if (ours && keyval == MPI_APPNUM && appnum > 0) { /* spawned: the MPI says 0 */
+    if (ours && keyval == MPI_APPNUM && ftk_log.ctx->programs.appnum > 0) { /* the MPI says 0 */
+        appnum = ftk_log.ctx->programs.appnum;
         *(int **)value = &appnum;
         *flag = 1;
         return MPI_SUCCESS;
