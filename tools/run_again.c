@@ -100,13 +100,13 @@ bool ftk_past_again(struct ftk_run *r, const struct ftk_try *a, struct ftk_past 
     const struct ftk_told *told = ftk_state_told(a->state);
     char how[512];
     ftk_try_describe(a, how, sizeof how);
-    bool again = crashes_again(a, past);
+    const bool again = crashes_again(a, past), differs = differs_again(told, past);
     r->older = false;
     if (has_progressed(r, past, told))
         past->used = 0;
     if (again)
         return may_try_older(r, a, past, how);
-    if (differs_again(told, past)) {
+    if (differs) {
         ftk_run_say("attempt %d ended %s. The replicas differed before the first set, as in the "
                     "attempt before: the program is not deterministic, and there is no relaunch",
             a->number + 1, how);

@@ -191,7 +191,8 @@ static void library_line(struct ftk_state *s, char *line)
         take_lost(s, rest);
     } else if (strcmp(line, "halted") == 0) {
         t->halted_at = ftk_now_s();
-        t->halted = strtoull(rest, NULL, 10);
+        const uint64_t set = strtoull(rest, NULL, 10);
+        t->halted = set > t->halted ? set : t->halted;
     } else if (strcmp(line, "repaired") == 0) {
         take_repaired(s, rest + strcspn(rest, " "));
     } else if (strcmp(line, "exit") == 0 && t->code == 0) {

@@ -271,7 +271,8 @@ static uint64_t halted_set(const struct ftkit_ctx *ctx)
 
 void ftk_steer_cut_short(const struct ftkit_ctx *ctx)
 {
-    if (ctx->steer.halt != FTK_HALT_NOT)
+    const bool halts = ctx->steer.halt != FTK_HALT_NOT || ctx->policy.next_event == FTK_HALTED;
+    if (halts && (!ctx->cfg.h5_enabled || ctx->durable > 0))
         ftk_run_state("halted %llu", (unsigned long long)halted_set(ctx));
 }
 

@@ -277,10 +277,13 @@ static int read_setup_log(const void *seg)
         rc = ftk_fail(FTKIT_ERR_FORMAT, "the set is of an earlier job, with another set-up");
     if (rc != FTKIT_OK)
         return rc;
+    struct ftk_section calls = { 0 };
     find_section(&s, &ftk_part_set_up_log, &in);
+    find_section(&s, &ftk_part_set_up, &calls);
+    if (!in.w || !calls.w)
+        return ftk_fail(FTKIT_ERR_CORRUPT, "the state of the message log has no set-up");
     rc = ftk_messages_read(in.w, in.end, ftk_unexp_add);
-    find_section(&s, &ftk_part_set_up, &in);
-    return rc == FTKIT_OK ? ftk_set_up_read(in.w, (size_t)(in.end - in.w)) : rc;
+    return rc == FTKIT_OK ? ftk_set_up_read(calls.w, (size_t)(calls.end - calls.w)) : rc;
 }
 
 static int read_setup_log_of(struct ftkit_ctx *ctx, uint64_t set)
