@@ -45,8 +45,7 @@ static void say_exit(const char *how)
     ftk_report(FTKIT_WARNING,
         "process %d (rank %d of the job) ends its program %s and its context open%s: it counts "
         "as lost. Rule: %s",
-        (int)getpid(), rank, how,
-        ftk_detect_known() ? " while a failure waits for its repair" : "",
+        (int)getpid(), rank, how, ftk_detect_known() ? " while a failure waits for its repair" : "",
         ftk_detect_known() ? "ask ftkit_confirm() before a check ends the program"
                            : "every rank calls ftkit_close() before it ends");
 }

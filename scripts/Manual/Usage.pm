@@ -138,7 +138,7 @@ sub arguments
     my %takes = map { ($_->{name} => scalar @{ $_->{values} }) } @{ $u->{names} };
     my @best;
     for my $line (@{ $u->{synopsis} }) {
-        my @words = split ' ', $line =~ s/[\[\]|]/ /gr =~ s/ (?=\.\.\.)//r;
+        my @words = split ' ', $line =~ s/ \[: .*//r =~ s/[\[\]|]/ /gr =~ s/ (?=\.\.\.)//r;
         splice @words, 0, 2;
         my @found;
         while (defined(my $word = shift @words)) {
