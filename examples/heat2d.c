@@ -261,12 +261,14 @@ static int write_whole(const struct app *a, const char *path)
     return -1;
 }
 
-static void picture(struct app *a, MPI_Comm comm)
+/* After a failure whole is not complete: then the picture is written again after the rollback, or
+ * another plane writes it. */
+static void picture(ftkit_ctx *ft, struct app *a, MPI_Comm comm)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s.%d.bin", a->pictures, a->step);
     gather(&a->grid, comm, a->whole);
-    if (a->rank == 0) /* wrong after a failure, but then it is written again after the rollback */
+    if (a->rank == 0 && !ftkit_failed(ft))
         write_whole(a, path);
 }
 
@@ -306,7 +308,7 @@ static int run(ftkit_ctx *ft, struct app *a)
         say(ft, rc, a->step);
         note_pid(a->pidfile, a->rank, a->step);
         if (a->pictures != NULL && a->step % a->every == 0)
-            picture(a, comm);
+            picture(ft, a, comm);
         if (a->step >= a->steps) {
             /* The last messages come before ftkit_end(), so that a failure during them is
              * repaired, too.  After the loop whole has the result. */
