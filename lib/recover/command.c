@@ -70,7 +70,7 @@ static bool begins(const char *entry, const char *const *names, size_t n)
 static bool is_private(const char *entry)
 {
     static const char *const names[] = { "FTKIT_SPAWNED=", "OMPI_", "OPAL_", "PMIX_", "PMI_",
-        "PRTE_", "PWD=", "OLDPWD=", "SHLVL=", "HOSTNAME=", "_=", EXPORTS "=",
+        "PRTE_", "PWD=", "OLDPWD=", "SHLVL=", "HOSTNAME=", "_=", "FTKIT_RUN_EXPORTS=",
         "FTKIT_RUN_DIRECTORY=" };
     return begins(entry, names, sizeof names / sizeof *names);
 }

@@ -179,7 +179,7 @@ static int find_same(const struct meeting *m, int k, const struct ftk_command *c
 /* Make the tables of the programs.  Parts with the same command are one program. */
 static int make_tables(struct meeting *m, struct ftk_programs *p)
 {
-    p->list = calloc((size_t)m->nparts, sizeof *p->list);
+    p->list = calloc((size_t)m->nparts + 1, sizeof *p->list);
     p->commands = malloc(m->bytes + 1);
     if (!p->list || !p->commands)
         return ftk_fail(FTKIT_ERR_NOMEM, "programs");

@@ -3,7 +3,8 @@
  *   mistakes MODE [-o RESULT]
  *
  * Right: none; child: a process that the ranks have spawned is killed in step 20, and rank 1 sees
- * that; asks, asksdurable: all ranks ask for a set in every fifth step; askswait: they wait for it, too.
+ * that; asks, asksdurable: all ranks ask for a set in every fifth step; askswait: they wait for it,
+ * too.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
