@@ -76,6 +76,9 @@ struct ftk_part {
     void (*line)(enum ftk_pass kind, bool first);
     /* Line apart: the set of the cut is given up. */
     void (*discard)(void);
+    /* What is kept for the set of a cut is not needed any more.  Called behind line(), discard()
+     * and roll_back(). */
+    void (*cut_over)(void);
     /* In a repair, before the messages on the old communicators are drained: send what cannot be
      * sent later. */
     void (*quiesce)(const struct ftk_log_repair *r);

@@ -15,6 +15,8 @@ struct ftk_words {
 uint64_t *ftk_words_extend(struct ftk_words *w, size_t n);
 /* Append one word.  FTKIT_ERR_NOMEM. */
 int ftk_words_add(struct ftk_words *w, uint64_t value);
+/* Copy the words to w; returns the address behind them. */
+uint64_t *ftk_words_save(const struct ftk_words *from, uint64_t *w);
 void ftk_words_free(struct ftk_words *w);
 
 /* Collective over r->act: to [r->n] words of out are for each rank, in the order of ranks.  in gets

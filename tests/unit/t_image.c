@@ -311,8 +311,8 @@ static void cut(void **state)
     assert_int_equal(n, sizeof of_7_together + 3 * sizeof *w); /* a tail of three empty lists */
     assert_int_equal(ftk_image_ops.pack(NULL, w, n), FTKIT_OK);
     assert_memory_equal(w, of_7_together, WORDS_OF_FRONT * sizeof *w);
-    ftk_part_image.discard();
-    ftk_part_tail.discard();
+    ftk_part_image.cut_over();
+    ftk_part_tail.cut_over();
 }
 
 static void other_versions(void **state)

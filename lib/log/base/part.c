@@ -75,18 +75,28 @@ int ftk_parts_cut(bool apart)
     return rc;
 }
 
+static void end_cut(const struct ftk_part *p)
+{
+    if (p->cut_over)
+        p->cut_over();
+}
+
 void ftk_parts_line(enum ftk_pass kind, bool first)
 {
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++) {
         if ((*p)->line)
             (*p)->line(kind, first);
+        end_cut(*p);
+    }
 }
 
 void ftk_parts_discard(void)
 {
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++) {
         if ((*p)->discard)
             (*p)->discard();
+        end_cut(*p);
+    }
 }
 
 void ftk_parts_quiesce(const struct ftk_log_repair *r)
@@ -120,6 +130,7 @@ int ftk_parts_roll_back(const struct ftk_rollback *b)
     for (const struct ftk_part *const *p = ftk_parts.v; *p; p++) {
         const int own = (*p)->roll_back ? (*p)->roll_back(b) : FTKIT_OK;
         rc = rc == FTKIT_OK ? own : rc;
+        end_cut(*p);
     }
     return rc;
 }

@@ -4,6 +4,7 @@
 #include "log/words.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "detect/sure.h"
 
@@ -28,6 +29,13 @@ int ftk_words_add(struct ftk_words *w, uint64_t value)
         return ftk_fail(FTKIT_ERR_NOMEM, "a list of words");
     *at = value;
     return FTKIT_OK;
+}
+
+uint64_t *ftk_words_save(const struct ftk_words *from, uint64_t *w)
+{
+    if (from->n > 0)
+        memcpy(w, from->v, from->n * sizeof *w);
+    return w + from->n;
 }
 
 void ftk_words_free(struct ftk_words *w)

@@ -196,24 +196,8 @@ static void close_late(void)
     nkept = 0;
 }
 
-static void pass_line(enum ftk_pass kind, bool first)
-{
-    (void)kind;
-    (void)first;
-    clear();
-}
-
-static int roll_back(const struct ftk_rollback *b)
-{
-    (void)b;
-    clear();
-    return FTKIT_OK;
-}
-
 const struct ftk_part ftk_part_late = { .close = close_late,
-    .line = pass_line,
-    .discard = clear,
-    .roll_back = roll_back,
+    .cut_over = clear,
     .name = "late",
     .words = words,
     .save = save,

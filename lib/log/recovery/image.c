@@ -168,23 +168,7 @@ static void close_image(void)
     more = 0;
 }
 
-static void pass_line(enum ftk_pass kind, bool first)
-{
-    (void)kind;
-    (void)first;
-    drop();
-}
-
-static int roll_back(const struct ftk_rollback *b)
-{
-    (void)b;
-    drop();
-    return FTKIT_OK;
-}
-
-const struct ftk_part ftk_part_image = {
-    .close = close_image, .line = pass_line, .discard = drop, .roll_back = roll_back
-};
+const struct ftk_part ftk_part_image = { .close = close_image, .cut_over = drop };
 
 /* ---- reading: every number is checked, the state may come from a damaged file ---------- */
 

@@ -853,9 +853,7 @@ static size_t count_words(void)
 
 static uint64_t *save(uint64_t *w)
 {
-    if (words.n > 0)
-        memcpy(w, words.v, words.n * sizeof *w);
-    return w + words.n;
+    return ftk_words_save(&words, w);
 }
 
 static int load(const struct ftk_section *in)

@@ -191,20 +191,6 @@ static void close_tail(void)
     ftk_tail_forget();
 }
 
-static void pass_line(enum ftk_pass kind, bool first)
-{
-    (void)kind;
-    (void)first;
-    drop();
-}
-
-static int roll_back(const struct ftk_rollback *b)
-{
-    (void)b;
-    drop();
-    return FTKIT_OK;
-}
-
 static size_t count(void)
 {
     return words.n;
@@ -212,9 +198,7 @@ static size_t count(void)
 
 static uint64_t *save(uint64_t *w)
 {
-    if (words.n > 0)
-        memcpy(w, words.v, words.n * sizeof *w);
-    return w + words.n;
+    return ftk_words_save(&words, w);
 }
 
 static int settle(void)
@@ -233,9 +217,7 @@ static int load(const struct ftk_section *in)
 }
 
 const struct ftk_part ftk_part_tail = { .close = close_tail,
-    .line = pass_line,
-    .discard = drop,
-    .roll_back = roll_back,
+    .cut_over = drop,
     .name = "tail",
     .words = count,
     .save = save,
