@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/environment.h"
 #include "core/event.h"
 #include "core/format.h"
 #include "core/log_ops.h"
@@ -23,37 +24,24 @@ void ftk_say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why)
                                      "ftkit run -n RANKS --spares 1 -- PROGRAM)");
 }
 
-/* Whether an environment, a list of strings that each end with a null byte, has name=value as this
- * process has it. */
-static bool has_mine(const char *all, size_t bytes, const char *name)
+/* Whether an environment has a variable with the value that this process has. */
+static bool has_mine(const struct ftk_environment *e, const char *name)
 {
-    const char *value = getenv(name);
-    size_t len = strlen(name);
-    for (const char *s = all; value && s < all + bytes; s += strlen(s) + 1)
-        if (strncmp(s, name, len) == 0 && s[len] == '=' && strcmp(s + len + 1, value) == 0)
-            return true;
-    return false;
+    const char *own = getenv(name), *value = ftk_environment_get(e, name);
+    return own && value && strcmp(own, value) == 0;
 }
 
 /* A daemon does not have the variables of the rank that it starts; a script between them has. */
 void ftk_say_wrapper(const struct ftkit_ctx *ctx)
 {
-    enum { ROOM = 1 << 17 };
-    char path[64], *all = malloc(ROOM);
-    snprintf(path, sizeof path, "/proc/%ld/environ", (long)getppid());
-    FILE *f = all ? fopen(path, "re") : NULL;
-    size_t n = f ? fread(all, 1, ROOM - 1, f) : 0;
-    if (f)
-        (void)fclose(f); /* was only read */
-    if (n > 0)
-        all[n] = '\0';
-    if (n > 0 && has_mine(all, n, "PMIX_RANK") && has_mine(all, n, "PMIX_NAMESPACE"))
+    struct ftk_environment parent = ftk_environment_of((long)getppid());
+    if (has_mine(&parent, "PMIX_RANK") && has_mine(&parent, "PMIX_NAMESPACE"))
         ftk_report(FTKIT_WARNING,
             "context %s: a script starts the program and waits for it (process %ld), so MPI does "
             "not see how a rank ends; a loss is noticed a second later. Rule: a wrapper script "
             "starts the program with exec",
             ctx->cfg.name, (long)getppid());
-    free(all);
+    ftk_environment_free(&parent);
 }
 
 /* Whether the copies of each segment are on different nodes, and none on the node of its rank. */

@@ -162,7 +162,7 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .degraded = (uint64_t)ftk_planes_degraded(ctx),
         .joules = ftk_energy_joules(ctx),
         .program = ctx->programs.own,
-        .nprograms = ctx->programs.n > 0 ? ctx->programs.n : 1 };
+        .nprograms = ftk_programs_count(&ctx->programs) };
     ftk_log_stats(ctx, &all);
     /* a program built against an older header has a smaller struct */
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);

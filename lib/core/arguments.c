@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "arguments.h"
@@ -46,4 +47,14 @@ const char *ftk_arguments(size_t *bytes)
 const char *ftk_arguments_directory(void)
 {
     return directory;
+}
+
+void ftk_arguments_executable(char path[FTK_PATH_MAX])
+{
+    static const char deleted[] = " (deleted)"; /* the kernel's mark */
+    const size_t tail = sizeof deleted - 1;
+    ssize_t n = readlink("/proc/self/exe", path, FTK_PATH_MAX - 1);
+    path[n > 0 ? n : 0] = '\0';
+    if (n > (ssize_t)tail && strcmp(path + n - tail, deleted) == 0)
+        path[n - (ssize_t)tail] = '\0';
 }

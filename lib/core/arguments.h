@@ -5,12 +5,14 @@
 #ifndef FTK_ARGUMENTS_H
 #define FTK_ARGUMENTS_H
 
-#include <stddef.h>
+#include "ftk.h"
 
 /* The command and its arguments, each with its NUL, and one more NUL behind them; NULL, and 0
  * bytes: not known. */
 const char *ftk_arguments(size_t *bytes);
 /* The working directory then; "": not known. */
 const char *ftk_arguments_directory(void);
+/* The path of the executable now, also when it was compiled again meanwhile; "": not known. */
+void ftk_arguments_executable(char path[FTK_PATH_MAX]);
 
 #endif

@@ -264,6 +264,12 @@ struct ftk_programs {
                                      working directory of each process */
 };
 
+/* The number of programs of the job. */
+static inline int ftk_programs_count(const struct ftk_programs *p)
+{
+    return p->n > 0 ? p->n : 1;
+}
+
 /* A loop with ftkit_step() (lib/step.c). */
 struct ftk_loop {
     enum { FTK_LOOP_NONE, FTK_LOOP_BODY, FTK_LOOP_LAST, FTK_LOOP_OVER } at;

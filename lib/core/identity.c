@@ -2,25 +2,20 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "hash.h"
 #include "identity.h"
 
 /* The file name of the executable; "" if it is not known. */
 static void executable(char name[FTKIT_NAME_MAX + 1])
 {
-    static const char deleted[] = " (deleted)"; /* it was compiled again meanwhile */
-    char path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    size_t tail = sizeof deleted - 1;
-    path[n > 0 ? n : 0] = '\0';
-    if (n > (ssize_t)tail && strcmp(path + n - tail, deleted) == 0)
-        path[n - (ssize_t)tail] = '\0';
+    char path[FTK_PATH_MAX];
+    ftk_arguments_executable(path);
     const char *slash = strrchr(path, '/');
     snprintf(name, FTKIT_NAME_MAX + 1, "%.*s", FTKIT_NAME_MAX, slash ? slash + 1 : path);
     for (char *c = name; *c; c++) /* the characters that context.name allows */

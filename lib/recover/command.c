@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/arguments.h"
+#include "core/environment.h"
 #include "core/hash.h"
 #include "core/run_state.h"
 
@@ -22,41 +23,6 @@ extern char **environ;
 #define EXPORTS "FTKIT_RUN_EXPORTS" /* NAME,NAME*,... */
 
 /* ---- variables ------------------------------------------------------------------------- */
-
-/* Strings, each with its NUL, and one more NUL. */
-struct block {
-    char *text;
-    size_t bytes;
-};
-
-/* The environment of a process as it began; empty: not known. */
-static struct block read_environment(long pid)
-{
-    struct block b = { NULL, 0 };
-    char path[40], chunk[4096];
-    size_t n;
-    snprintf(path, sizeof path, "/proc/%ld/environ", pid);
-    FILE *in = fopen(path, "re");
-    FILE *out = in ? open_memstream(&b.text, &b.bytes) : NULL;
-    while (out && (n = fread(chunk, 1, sizeof chunk, in)) > 0)
-        (void)fwrite(chunk, 1, n, out); /* fclose() tells */
-    if (out)
-        (void)fputc('\0', out);
-    if (in)
-        (void)fclose(in); /* only read from */
-    if (out && fclose(out) == 0)
-        return b;
-    free(b.text);
-    return (struct block){ NULL, 0 };
-}
-
-static bool has(const struct block *b, const char *entry)
-{
-    for (size_t at = 0; at < b->bytes; at += strlen(b->text + at) + 1)
-        if (strcmp(b->text + at, entry) == 0)
-            return true;
-    return false;
-}
 
 static bool begins(const char *entry, const char *const *names, size_t n)
 {
@@ -107,7 +73,8 @@ static int by_text(const void *a, const void *b)
 
 /* List the variables of this process that its command has; own: its environment as it began.  The
  * caller frees the array.  NULL: no memory. */
-static const char **list_variables(const struct block *own, const struct block *daemon, int *n)
+static const char **list_variables(
+    const struct ftk_environment *own, const struct ftk_environment *daemon, int *n)
 {
     size_t room = 1;
     const bool by_hand = is_started_by_hand();
@@ -124,7 +91,7 @@ static const char **list_variables(const struct block *own, const struct block *
             all[(*n)++] = *e;
     for (size_t at = 0; at < own->bytes; at += strlen(own->text + at) + 1) {
         const char *e = own->text + at;
-        const bool set = by_hand && daemon->bytes > 0 && !has(daemon, e);
+        const bool set = by_hand && daemon->bytes > 0 && !ftk_environment_has(daemon, e);
         if (strchr(e, '=') && !is_private(e) && !is_ours(e) && (set || is_exported(e)))
             all[(*n)++] = e;
     }
@@ -133,17 +100,6 @@ static const char **list_variables(const struct block *own, const struct block *
 }
 
 /* ---- the text -------------------------------------------------------------------------- */
-
-/* Without a mark of the kernel: the executable was compiled again meanwhile. */
-static void find_executable(char path[FTK_PATH_MAX])
-{
-    static const char deleted[] = " (deleted)";
-    const size_t tail = sizeof deleted - 1;
-    ssize_t n = readlink("/proc/self/exe", path, FTK_PATH_MAX - 1);
-    path[n > 0 ? n : 0] = '\0';
-    if (n > (ssize_t)tail && strcmp(path + n - tail, deleted) == 0)
-        path[n - (ssize_t)tail] = '\0';
-}
 
 static void put(FILE *f, const char *text)
 {
@@ -156,14 +112,15 @@ char *ftk_command_write(size_t *bytes)
     size_t length = 0;
     int nargs = -1, nvariables = 0;
     const char *args = ftk_arguments(&length);
-    struct block own = read_environment((long)getpid()), daemon = read_environment((long)getppid());
+    struct ftk_environment own = ftk_environment_of((long)getpid());
+    struct ftk_environment daemon = ftk_environment_of((long)getppid());
     const char **variables = list_variables(&own, &daemon, &nvariables);
     *bytes = 0;
     for (size_t i = 0; i < length; i++)
         nargs += args[i] == '\0';
     FILE *f = variables && nargs >= 0 ? open_memstream(&text, bytes) : NULL;
     if (f) {
-        find_executable(executable);
+        ftk_arguments_executable(executable);
         snprintf(number, sizeof number, "%d %d", nargs, nvariables);
         put(f, number);
         put(f, ftk_arguments_directory());
@@ -174,8 +131,8 @@ char *ftk_command_write(size_t *bytes)
             put(f, variables[i]);
     }
     free(variables);
-    free(own.text);
-    free(daemon.text);
+    ftk_environment_free(&own);
+    ftk_environment_free(&daemon);
     if (f && fclose(f) == 0)
         return text;
     free(text);
@@ -209,6 +166,16 @@ size_t ftk_command_read(const char *text, size_t bytes, struct ftk_command *c)
         c->words[i + (i >= (size_t)c->nargs)] =
             (char *)at; /* MPI_Comm_spawn() takes no constants */
     return (size_t)(at - text);
+}
+
+void ftk_command_of(const char *all, size_t bytes, int k, struct ftk_command *c)
+{
+    size_t at = 0;
+    for (int i = 0; i < k; i++) {
+        at += ftk_command_read(all + at, bytes - at, c);
+        ftk_command_free(c);
+    }
+    (void)ftk_command_read(all + at, bytes - at, c);
 }
 
 void ftk_command_free(struct ftk_command *c)

@@ -28,6 +28,8 @@ char *ftk_command_write(size_t *bytes);
 /* Read a command at the begin of text; *c points into it.  The bytes of the command; 0: there is
  * none, or no memory, and *c is empty. */
 size_t ftk_command_read(const char *text, size_t bytes, struct ftk_command *c);
+/* Read command k of a list of commands, from 0. */
+void ftk_command_of(const char *all, size_t bytes, int k, struct ftk_command *c);
 void ftk_command_free(struct ftk_command *c); /* not the text */
 
 /* Hash of the name of the executable, without its directory. */

@@ -44,16 +44,16 @@ struct marking {
 static void write_start(const struct ftk_programs *p, FILE *f, size_t *arguments)
 {
     struct ftk_command c;
-    for (size_t at = 0, k = 0; (int)k < p->n; k++) {
-        at += ftk_command_read(p->commands + at, p->bytes - at, &c);
-        *arguments +=
-            k == 0 ? 0 : (size_t)fprintf(f, FTK_FINISHED_PROGRAM "%s%c", ftk_command_name(&c), 0);
+    for (int k = 0; k < p->n; k++) {
+        ftk_command_of(p->commands, p->bytes, k, &c);
+        if (k > 0)
+            *arguments += (size_t)fprintf(f, FTK_FINISHED_PROGRAM "%s%c", ftk_command_name(&c), 0);
         for (int i = 0; i < c.nargs; i++)
             *arguments += (size_t)fprintf(f, "%s%c", c.args[i], 0);
         ftk_command_free(&c);
     }
-    for (size_t at = 0, k = 0; (int)k < p->n; k++) {
-        at += ftk_command_read(p->commands + at, p->bytes - at, &c);
+    for (int k = 0; k < p->n; k++) {
+        ftk_command_of(p->commands, p->bytes, k, &c);
         (void)fprintf(f, "%s%c", c.directory, 0); /* fclose() tells */
         ftk_command_free(&c);
     }
@@ -98,7 +98,7 @@ static struct marking *new_marking(struct ftkit_ctx *ctx, void (*run)(struct ftk
         m->start = (struct ftk_finished_start){ .text = known ? m->strings : NULL,
             .bytes = arguments,
             .directories = m->strings + arguments,
-            .nprograms = ctx->programs.n > 0 ? ctx->programs.n : 1 };
+            .nprograms = ftk_programs_count(&ctx->programs) };
     }
     free(strings);
     return m;

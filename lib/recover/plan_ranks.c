@@ -45,7 +45,7 @@ int ftk_plan_nodes(struct ftk_facts *f)
 static int programs(const struct ftk_facts *f)
 {
     const struct ftk_programs *of = f->rules->programs;
-    return of && of->n > 0 ? of->n : 1;
+    return of ? ftk_programs_count(of) : 1;
 }
 
 /* Whether a process is of a program.  In a job of one program all are. */

@@ -409,7 +409,7 @@ static int check_program(const struct ftkit_ctx *ctx, const struct ftk_seg_heade
 int ftk_programs_check(const struct ftkit_ctx *ctx, const struct ftk_seg_header *h)
 {
     const struct ftk_programs *p = &ctx->programs;
-    const int now = p->n > 0 ? p->n : 1, was = h->nprograms;
+    const int now = ftk_programs_count(p), was = h->nprograms;
     const unsigned long long set = h->set;
     if (now == 1 && was <= 1)
         return FTKIT_OK; /* 0: an older ftkit wrote the set */

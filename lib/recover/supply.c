@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/environment.h"
 #include "core/mpi_shim.h"
 #include "core/thread.h"
 #include "command.h"
@@ -39,17 +40,13 @@ static int check_merged(MPI_Comm merged, int n, int me)
 static void find_command(
     const struct ftk_programs *p, int program, struct ftk_command *c, char **text)
 {
-    size_t at = 0, bytes = p->bytes;
-    if (p->n == 0) {
-        *text = ftk_command_write(&bytes);
-        (void)ftk_command_read(*text, bytes, c); /* an empty command cannot be spawned */
+    size_t bytes = 0;
+    if (p->n > 0) {
+        ftk_command_of(p->commands, p->bytes, program, c);
         return;
     }
-    for (int k = 0; k < program; k++) {
-        at += ftk_command_read(p->commands + at, bytes - at, c);
-        ftk_command_free(c);
-    }
-    (void)ftk_command_read(p->commands + at, bytes - at, c);
+    *text = ftk_command_write(&bytes);
+    (void)ftk_command_read(*text, bytes, c); /* an empty command cannot be spawned */
 }
 
 static int make_info(
@@ -142,16 +139,9 @@ static void *look_for_job(void *arg)
  * has inherited the mark. */
 static bool is_command(void)
 {
-    char path[32], *entry = NULL;
-    size_t room = 0;
-    bool found = false;
-    snprintf(path, sizeof path, "/proc/%d/environ", (int)getppid());
-    FILE *f = fopen(path, "re");
-    while (f && !found && getdelim(&entry, &room, '\0', f) > 0)
-        found = strncmp(entry, SPAWN_MARK "=", sizeof SPAWN_MARK) == 0;
-    free(entry);
-    if (f)
-        (void)fclose(f); /* only read from */
+    struct ftk_environment parent = ftk_environment_of((long)getppid());
+    const bool found = ftk_environment_get(&parent, SPAWN_MARK) != NULL;
+    ftk_environment_free(&parent);
     return found;
 }
 

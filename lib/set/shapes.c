@@ -47,11 +47,6 @@ int64_t ftk_shapes_ask(const struct ftkit_ctx *ctx)
 
 /* ---- programs ---------------------------------------------------------------------------- */
 
-static int programs(const struct ftkit_ctx *ctx)
-{
-    return ctx->programs.n > 0 ? ctx->programs.n : 1;
-}
-
 /* Whether a rank is of a program of the job. */
 static bool runs(const struct ftkit_ctx *ctx, int rank, int program)
 {
@@ -211,7 +206,7 @@ static int compare_with(
 static int compare_lists(struct ftk_chan *ch, const struct entry *own, int m, struct finding *f)
 {
     int rc = FTKIT_OK;
-    for (int k = 0; rc == FTKIT_OK && k < programs(ch->ctx); k++)
+    for (int k = 0; rc == FTKIT_OK && k < ftk_programs_count(&ch->ctx->programs); k++)
         rc = compare_with(ch, k, own, m, f);
     return rc;
 }
