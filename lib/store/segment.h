@@ -80,9 +80,9 @@ struct ftk_seg_header {
     char program[64];        /* name of the writing program, NUL-padded; "": an older ftkit wrote */
     uint16_t nprograms;      /* of the job, `mpirun a : b`; 0: an older ftkit wrote */
     uint16_t program_number; /* of the writing rank, from 0 */
-    uint32_t programs_sum; /* checksum of the programs of all ranks; 0: the job has one, and ... */
-    uint32_t executable;   /* ... of struct ftk_program, of the writing rank; 0: one program */
-    uint32_t command;      /* likewise */
+    uint32_t programs_sum;   /* checksum of the programs of all ranks; 0: the job has one program */
+    uint32_t executable;     /* of the writing rank, as in struct ftk_program; 0: one program */
+    uint32_t command;        /* likewise */
 };
 _Static_assert(sizeof(struct ftk_seg_header) == 256, "on-disk header");
 
