@@ -168,13 +168,22 @@ size_t ftk_command_read(const char *text, size_t bytes, struct ftk_command *c)
     return (size_t)(at - text);
 }
 
+/* The bytes of the command at the begin of text. */
+static size_t length_of(const char *text)
+{
+    char *rest = NULL;
+    const long arguments = strtol(text, &rest, 10), variables = strtol(rest, NULL, 10);
+    size_t at = 0;
+    for (long i = -3; i < arguments + variables; i++) /* behind numbers, directory, executable */
+        at += strlen(text + at) + 1;
+    return at;
+}
+
 void ftk_command_of(const char *all, size_t bytes, int k, struct ftk_command *c)
 {
     size_t at = 0;
-    for (int i = 0; i < k; i++) {
-        at += ftk_command_read(all + at, bytes - at, c);
-        ftk_command_free(c);
-    }
+    for (int i = 0; i < k; i++)
+        at += length_of(all + at);
     (void)ftk_command_read(all + at, bytes - at, c);
 }
 

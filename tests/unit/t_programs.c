@@ -47,6 +47,21 @@ static void reads(void **state)
     ftk_command_free(&c);
 }
 
+/* Commands follow each other in the table of the programs. */
+static void finds(void **state)
+{
+    static const char all[] = TEXT "0 1\0/run\0/bin/air\0ROLE=air\0" TEXT;
+    static const char *const names[] = { "model", "air", "model" };
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        struct ftk_command c;
+        ftk_command_of(all, sizeof all - 1, k, &c);
+        assert_string_equal(ftk_command_name(&c), names[k]);
+        assert_string_equal(c.variables[c.nvariables - 1], k == 1 ? "ROLE=air" : "ROLE=sea");
+        ftk_command_free(&c);
+    }
+}
+
 static void spawns(void **state)
 {
     (void)state;
@@ -227,8 +242,8 @@ static void older(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(reads), cmocka_unit_test(spawns),
-        cmocka_unit_test(own_command), cmocka_unit_test(same), cmocka_unit_test(sets),
-        cmocka_unit_test(one_program), cmocka_unit_test(older) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(reads), cmocka_unit_test(finds),
+        cmocka_unit_test(spawns), cmocka_unit_test(own_command), cmocka_unit_test(same),
+        cmocka_unit_test(sets), cmocka_unit_test(one_program), cmocka_unit_test(older) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
