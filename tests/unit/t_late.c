@@ -118,7 +118,7 @@ static void many(void **state)
         for (uint64_t i = 0; i < 10; i++, late = late->next)
             is_copy(late, TAG, first + i, i % 90);
         is_copy(late, OTHER_TAG, first + MANY, LONG);
-        ftk_part_late.discard();
+        ftk_part_late.cut_over();
         assert_int_equal(ftk_late_count(), 0);
         assert_int_equal(ftk_late_settle(&late), FTKIT_OK);
         assert_null(late);
