@@ -12,7 +12,8 @@
 const char *ftk_arguments(size_t *bytes);
 /* The working directory then; "": not known. */
 const char *ftk_arguments_directory(void);
-/* The path of the executable now, also when it was compiled again meanwhile; "": not known. */
+/* The path of the executable, without the mark of the kernel for a file that was replaced after the
+ * start; "": not known. */
 void ftk_arguments_executable(char path[FTK_PATH_MAX]);
 
 #endif

@@ -76,8 +76,8 @@ struct ftk_part {
     void (*line)(enum ftk_pass kind, bool first);
     /* Line apart: the set of the cut is given up. */
     void (*discard)(void);
-    /* What is kept for the set of a cut is not needed any more.  Called behind line(), discard()
-     * and roll_back(). */
+    /* The set of a cut is committed or given up: free the copies that this part keeps for the set.
+     * Called behind line(), discard() and roll_back(). */
     void (*cut_over)(void);
     /* In a repair, before the messages on the old communicators are drained: send what cannot be
      * sent later. */
