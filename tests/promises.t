@@ -44,7 +44,7 @@ while ($list =~ /X\((\w+), *-?\d+, *"([^"]*)"\)/g) {
 cmp_ok(scalar keys %status, '>', 25, 'the header lists the codes');
 
 my %text = map { $_ => slurp($_) } qw(README.md CONTRIBUTING.md CHANGELOG.md include/ftkit.h
-    bindings/fortran/ftkit.f90), glob('docs/*.md examples/* examples/fortran/*');
+    bindings/fortran/ftkit.f90), glob('docs/*.md docs/design/*.md examples/* examples/fortran/*');
 delete @text{ grep { -d $_ } keys %text };
 $text{'ftkit config --document'} = $document;
 $text{$_} = slurp($_) for glob build() . "/manual/man1/*";
@@ -102,7 +102,7 @@ all_known('targets of make', qr/(?:`|^ {4,})make ([a-z-]+)\b/m, sub { $target{ $
 my %word = map { $_ => 1 } map { slurp($_) =~ /\w+/g } 'Makefile',
     glob('lib/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] lib/*/*/*.tab include/* tools/*.[ch] scripts/*');
 all_known('names of the sources', qr/`([a-z]\w*_\w+)(?:\(\))?`/,
-    sub { $word{ $_[0] } || $_[0] =~ /^(?:p?mpi|ompi)_|\bftkit_/ }, 'docs/design.md',
+    sub { $word{ $_[0] } || $_[0] =~ /^(?:p?mpi|ompi)_|\bftkit_/ }, glob('docs/design/*.md'),
     'CONTRIBUTING.md');
 
 # paths of the tree, where a document names one in backquotes
@@ -120,7 +120,7 @@ for my $page (grep { /\.md$/ } sort keys %text) {
     my $folder = $page =~ m{^(.*/)} ? $1 : '';
     while ($text{$page} =~ /\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g) {
         my ($to, $heading) = ($1 eq '' ? $page : $folder . $1, $2);
-        $to =~ s{[^/]+/\.\./}{};
+        1 while $to =~ s{[^/]+/\.\./}{};
         $links++;
         my %known = defined $heading && $text{$to} ? $headings->($to) : ();
         push @broken, "$page: $to" if !-e $to;
@@ -141,6 +141,17 @@ for my $file (grep { !m{core/(?:format|config)\.c$} } glob('lib/*.c lib/*/*.c li
     push @bare, "$file: $1" while $code =~ /\b((?:ato[fd]|strto(?:f|d|ld))\s*\(.*)/g;
 }
 ok(!@bare && $calls > 100, 'a double is formatted by ftk_format()') or diag(join "\n", @bare);
+
+# the list of files is made of the first comments
+my $files = qx{scripts/files 2>&1};
+ok($? == 0 && $files =~ /^lib\/set\n(?:    .*\n)*    checkpoint\.c, \.h +\w.*\n/m,
+    'the first comment of every source file says what the file is') or diag($files =~ /^files: .*/mg);
+my $bare = scratch();
+write_file("$bare/said.c", "/* What is said.\n *\n * More. */\n");
+write_file("$bare/bare.c", "/* SPDX-License-Identifier: BSD-3-Clause */\n");
+$files = qx{scripts/files '$bare' 2>&1};
+ok($? != 0 && $files =~ /\bsaid\.c +What is said\n/ && $files =~ /^files: \S*bare\.c: /m,
+    '... and a file without one is found') or diag($files);
 
 my $lines = () = $text{'README.md'} =~ /\n/g;
 cmp_ok($lines, '<=', 200, 'the README is short');

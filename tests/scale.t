@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # What ftkit hands to the MPI in each collective step, and how that grows with the number of ranks:
-# docs/scaling.md has the functions, and this test counts.
+# docs/design/scaling.md has the functions, and this test counts.
 #
-#   FTKIT_TEST_SIZES=4,8,16,32,64,96  other numbers of ranks; the table of docs/scaling.md
+#   FTKIT_TEST_SIZES=4,8,16,32,64,96  other numbers of ranks; the table of docs/design/scaling.md
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

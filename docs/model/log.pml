@@ -200,7 +200,7 @@ inline complete_collective(r)
 }
 
 /* ---- the line: all ranks at once ----------------------------------------------------------
- * The commit is atomic here: two slots and votes see to that (docs/design.md, section 5). */
+ * The commit is atomic here: two slots and votes see to that (docs/design/set.md). */
 
 inline drain_at_line(i, j)
 {

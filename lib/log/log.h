@@ -1,4 +1,4 @@
-/* The message log: types and state that all its parts share (docs/design.md, section 8).
+/* The message log: types and state that all its parts share (docs/design/log.md).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *

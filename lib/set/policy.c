@@ -1,4 +1,4 @@
-/* When is a set due?
+/* When a set is due.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *

@@ -1,7 +1,7 @@
 # What the site has beside the pages of docs/ (called by mkdocs, see mkdocs.yml):
 #
 # - README.md as the first page, CONTRIBUTING.md and CHANGELOG.md
-# - keys.md and mpi-support.md, which scripts/site has put into the build directory
+# - keys.md, mpi-support.md and design/files.md, which scripts/site has put into the build directory
 # - the files of the repository to which a page links
 # - in the porting guides: the difference between two programs, made from the files
 #
@@ -32,7 +32,10 @@ def in_nav(item):
 
 def on_config(config):
     """A new page of docs/ gets a place before somebody chooses a better one."""
-    missing = {p for p in os.listdir(config["docs_dir"]) if p.endswith(".md")} - in_nav(config["nav"])
+    docs = config["docs_dir"]
+    pages = {p for p in os.listdir(docs) if p.endswith(".md")}
+    pages |= {"design/" + p for p in os.listdir(os.path.join(docs, "design")) if p.endswith(".md")}
+    missing = pages - in_nav(config["nav"])
     if missing:
         config["nav"].append({"More": sorted(missing)})
     return config
@@ -45,7 +48,7 @@ def on_files(files, config):
 
     for page in PAGES:
         add(page, TOP)
-    for page in ("keys.md", "mpi-support.md"):
+    for page in ("keys.md", "mpi-support.md", "design/files.md"):
         add(page, MADE)
     add("site.css", os.path.dirname(os.path.abspath(__file__)))
     for page in files.documentation_pages():
@@ -63,10 +66,15 @@ def difference(match):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """In the site all pages are in one folder."""
-    prefix = "docs/" if page.file.src_path in PAGES else "../"
+    """In the site the pages of the top folder lie beside those of docs/."""
+    if page.file.src_path in PAGES:
+        prefix, short = "docs/", ""
+    elif "/" in page.file.src_path:
+        prefix, short = "../../", "../"
+    else:
+        prefix, short = "../", ""
     markdown = LINK.sub(
-        lambda m: m[1] + (m[2][len(prefix) :] if m[2].startswith(prefix) else m[2]), markdown
+        lambda m: m[1] + (short + m[2][len(prefix) :] if m[2].startswith(prefix) else m[2]), markdown
     )
     markdown = markdown.replace("```message\n", "```{ .text .message }\n")
     return re.sub(r"<!-- difference: (\S+) (\S+) -->", difference, markdown)

@@ -1,4 +1,4 @@
-/* The message log in a repair (docs/design.md, section 8; the steps have the names of
+/* The message log in a repair (docs/design/log-line.md; the steps have the names of
  * docs/model/log.pml).
  *
  * SPDX-License-Identifier: BSD-3-Clause
