@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# checkpoint.line = apart: each rank cuts at its own next call of ftkit_checkpoint() (rows A-4 to A-9
-# of the acceptance; tests/long/apart.t has more of the same).
+# checkpoint.line = apart: each rank cuts at its own next call of ftkit_checkpoint(), with
+# messages that cross the line and with losses at every step.  tests/long/apart.t has more of the same.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # `ftkit config`: where values come from, what a job would keep and survive, what it warns of, and
-# every mistake in a configuration (row B4 of the acceptance).  tests/unit/t_survive.c compares the
+# every mistake in a configuration.  tests/unit/t_survive.c compares the
 # shares with the plans of the repairs.
 #
 # SPDX-License-Identifier: BSD-3-Clause

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Determinants in every mode: nobody can read those of the lost rank where it was
 # (log.blind), as when its node is gone; with causal and pessimistic other nodes have been
-# told of them and its team goes back alone, with node everybody has to (row L8).  With
+# told of them and its team goes back alone, with node everybody has to.  With
 # relaxed there are none.
 #
 # SPDX-License-Identifier: BSD-3-Clause

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # The environment test: where MPI is not set up to survive a failure, the context says so,
-# says what to change, and offers restart only (row R8).
+# says what to change, and offers restart only.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

@@ -52,7 +52,7 @@ my @modes = ({ name => 'all go back', env => {%memory} });
 if (qx(nm $build/libftkit_mpi.a 2>/dev/null) =~ / [TW] mpi_send_$/m) {
     my %teams = (%memory, FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAM_SIZE => 2);
     push(@modes, { name => 'its team goes back', team => 2, env => {%teams} },
-        # the ranks of a pipeline cut at different steps (row A-10 of the acceptance)
+        # the ranks of a pipeline cut at different steps
         { name => 'lines apart', team => 2, env => { %teams, FTKIT_CHECKPOINT_LINE => 'apart' } });
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Sets are written to the file system in the background (row S8 of the acceptance): a flush
+# Sets are written to the file system in the background: a flush
 # needs no further call, one that is torn shows nowhere, errors are told by the next call.
 #
 # SPDX-License-Identifier: BSD-3-Clause

@@ -2,7 +2,7 @@
 # The Fortran module: the whole API is there, with the codes of the header; regions of every
 # type, kind and rank come back byte by byte after failures and from files, with the handles
 # of mpi_f08, mpi and mpif.h; wrong calls are refused; a global array has its dimensions in
-# the reverse order for readers in C (row F1 of the acceptance).
+# the reverse order for readers in C.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

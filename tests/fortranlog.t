@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The message log: calls from Fortran, through mpif.h, the module mpi and mpi_f08 (row F2 of
-# the acceptance: L1, L3 and L5 from Fortran).
+# The message log: calls from Fortran, through mpif.h, the module mpi and mpi_f08.
+# Families of calls and every collective lose a rank: the result is that of the undisturbed run.
 #
 #   FTKIT_TEST_SEED=...  another series;  FTKIT_TEST_COUNT=...  its length (default 1)
 #

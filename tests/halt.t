@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Stopping in time: signals, the deadline, ftkit halt (row O2).  A run that has halted goes on at
+# Stopping in time: signals, the deadline, ftkit halt.  A run that has halted goes on at
 # its next start, to the right result.
 #
 # SPDX-License-Identifier: BSD-3-Clause

@@ -1,7 +1,6 @@
 #!/usr/bin/perl
 # `make install`, and programs outside the tree that use what it installs: with
-# pkg-config, static and shared, with CMake, from C, from C++ and from Fortran (rows B2 and
-# F1 of the acceptance).
+# pkg-config, static and shared, with CMake, from C, from C++ and from Fortran.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # The message log: programs in the style of other people's MPI codes lose ranks, and only
-# the team that has lost one goes back (rows L1, L3, L4, L5, L8 of the acceptance).
+# the team that has lost one goes back; the steps of the other
+# teams never go backwards.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The message log: the calls of MPI, family by family (rows L2, L3, L5, L6, L8, L10 of the
-# acceptance).
+# The message log: the calls of MPI, family by family: the same results
+# with a rank killed, what is logged, and what the replay check reports.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

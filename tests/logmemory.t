@@ -1,7 +1,6 @@
 #!/usr/bin/perl
 # What the message log takes: nothing right after a set, no more after ten times as long, what
-# is needed until a set is committed, and beyond log.memory a file, if there can be one (row L7
-# of the acceptance).
+# is needed until a set is committed, and beyond log.memory a file, if there can be one.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # Manual pages and completion follow from the texts of the commands and the comments of the header,
-# and are well formed; the commands know just the options that their texts name (row O1).
+# and are well formed; the commands know just the options that their texts name.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Several emulated nodes: own host name and daemon each, TCP between them (row R6).
+# Several emulated nodes: own host name and daemon each, TCP between them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

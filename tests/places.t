@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # Sets in places that outlive their processes: the job is lost as a whole and restored from
-# the memory of its nodes (rows R6, S7, S10 of the acceptance).
+# the memory of its nodes.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Against an MPI without ULFM the library builds without a warning and restarts: the unit
 # tests pass, and a job that is killed as a whole goes on from its newest set and ends
-# with the result of an undisturbed one, bit by bit (row B2 of the acceptance).
+# with the result of an undisturbed one, bit by bit.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

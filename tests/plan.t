@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # `ftkit plan`: values of the literature, the origin of every input, costs from an event log, plans
-# that are not possible, and bad input (row O1).  tests/unit/t_model_*.c check the formulas.
+# that are not possible, and bad input.  tests/unit/t_model_*.c check the formulas.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

@@ -1,7 +1,6 @@
 #!/usr/bin/perl
 # Regions of every kind come back bit by bit from a buddy's memory and from files, and
-# protecting them takes the memory that it should and no more with time (rows S1, S3, B3
-# of the acceptance).
+# protecting them takes the memory that it should and no more with time.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

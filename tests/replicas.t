@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # Replicas: the processes of a rank compare their regions before a set is committed, and one plane
-# takes over the state of another after a loss (B.3 of the acceptance).
+# takes over the state of another after a loss.
 #
 # FTKIT_TEST_SEED chooses other faults.
 #

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# ftkit report: figures of a known log, escaping, bad input, and the page in a browser (row O1).
+# ftkit report: figures of a known log, escaping, bad input, and the page in a browser.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Requests under way at a set (rows A-1, A-2 and A-3 of the acceptance).
+# Requests under way at a set: those of every kind come back with a restored rank, and what a set
+# cannot have is refused.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

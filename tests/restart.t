@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The job as a whole is lost and started again; errors of the file system (rows R5, S8, S10).
+# The job as a whole is lost and started again; errors of the file system.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

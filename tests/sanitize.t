@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # Everything again under the address, leak and undefined behaviour sanitizers: every unit
-# test, and jobs that lose ranks (row B3 of the acceptance).
+# test, and jobs that lose ranks.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

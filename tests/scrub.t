@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # ftkit_scrub: what does not hold any more in memory is found and put right while the job
-# runs, so that a later failure finds it whole (row S6 of the acceptance).
+# runs, so that a later failure finds it whole.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

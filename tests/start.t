@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # What a job starts from: sets that cannot be used, recover.start, whose sets and slots they
-# are, and a directory that cannot be used (rows S8, S11, X4).
+# are, and a directory that cannot be used.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # Ways to fail that MPI does not report: exit, abort, MPI_Abort, a stopped process, an endless
-# loop (row R7); what ends a job that cannot go on (row R5).
+# loop; what ends a job that cannot go on.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

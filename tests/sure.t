@@ -1,6 +1,5 @@
 #!/usr/bin/perl
-# Collectives of a repair that are told success and have got nothing, and deaths at each of them
-# (row X2).
+# Collectives of a repair that are told success and have got nothing, and deaths at each of them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

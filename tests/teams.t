@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Teams of the message log: lists, files, what is wrong in them, the communication matrix and
 # what ftkit teams makes of it.  What is logged is the cut of the matrix, to the byte, and a
-# failure sends back the team that was asked for (row L2 of the acceptance).
+# failure sends back the team that was asked for.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

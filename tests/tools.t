@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The commands on directories of sets: ls, show, verify, repair, prune, export (rows O1, S6).
+# The commands on directories of sets: ls, show, verify, repair, prune, export.
 # A job writes sets, which are then damaged in every way.
 #
 # SPDX-License-Identifier: BSD-3-Clause

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The unit tests under valgrind: no error, nothing lost (row B3 of the acceptance).  The
-# quick ones; with --all every one.
+# The unit tests under valgrind: no error, nothing lost.  The quick ones; with --all
+# every one.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

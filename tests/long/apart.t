@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Random scripts whose ranks call ftkit_checkpoint() at places of their own, with kills (row A-4 of
-# the acceptance), and the programs of the other campaigns with lines apart.
+# Random scripts whose ranks call ftkit_checkpoint() at places of their own, with kills, and
+# the programs of the other campaigns with lines apart.
 #
 #   FTKIT_TEST_SEED=...  another series;  FTKIT_TEST_COUNT=...  scripts with one kill (default 1000);
 #   a fifth of it with two kills, a tenth with the other programs

@@ -72,22 +72,22 @@ sub campaign {
     return;
 }
 
-campaign('R1, one node', \&once, run => []);
-campaign('R3, one node', \&several, run => []);
-campaign('S8, one node', \&flushing, run => [], env => \%background);
-campaign('S8, two nodes', \&flushing, run => [],
+campaign('one loss, one node', \&once, run => []);
+campaign('several losses, one node', \&several, run => []);
+campaign('a loss during a flush, one node', \&flushing, run => [], env => \%background);
+campaign('a loss during a flush, two nodes', \&flushing, run => [],
     env => { %background, FTKIT_TOPOLOGY_RANKS_PER_NODE => 2 });
 my %parity = (FTKIT_LEVEL_MEMORY_SCHEME => 'rs', FTKIT_LEVEL_LOCAL_SCHEME => 'xor',
     FTKIT_LEVEL_LOCAL_EVERY => '2 sets');
 push(@repair, qw(rebuild.begin rebuild.data rebuild.done));
-campaign('R3, parity and a second level', \&several, run => [], env => { %files, %parity });
-campaign('R3, parity in shared memory, no files', \&several, run => [],
+campaign('several losses, parity and a second level', \&several, run => [], env => { %files, %parity });
+campaign('several losses, parity in shared memory, no files', \&several, run => [],
     env => { %parity, FTKIT_LEVEL_MEMORY_PLACE => 'shared', FTKIT_LEVEL_HDF5_ENABLED => 'false' });
-campaign('R1, spawn instead of spares', \&once, run => [], spares => 0);
+campaign('one loss, spawn instead of spares', \&once, run => [], spares => 0);
 SKIP: {
     skip('needs the right to make name spaces', 4) if !nodes_possible();
-    campaign('R1, two nodes', \&once, run => ['--emulate-nodes', 2]);
-    campaign('R3, two nodes', \&several, run => ['--emulate-nodes', 2]);
+    campaign('one loss, two nodes', \&once, run => ['--emulate-nodes', 2]);
+    campaign('several losses, two nodes', \&several, run => ['--emulate-nodes', 2]);
 }
 
 done_testing();

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # The message log under calls from Fortran: each family through each binding with many seeded
-# kills, and every form of every collective killed on every rank (row F2 of the acceptance).
+# kills, and every form of every collective killed on every rank.
 #
 #   FTKIT_TEST_SEED=...  another series;  FTKIT_TEST_COUNT=...  kills per family (default 20)
 #

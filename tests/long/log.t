@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # The long campaign of the message log: programs of five styles, teams of every kind, seeded
 # kills anywhere: one, one of a team that another follows, two teams at once, in the repair,
-# and with files of most or all ranks (rows L1, L3, L4, L5, L9 of the acceptance).
+# and with files of most or all ranks.
 #
 #   FTKIT_TEST_SEED=...  another series;  FTKIT_TEST_COUNT=...  its length (default 250)
 #   FTKIT_TEST_ONLY=...  only programs whose title matches

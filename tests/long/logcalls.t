@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # The calls of MPI over the message log, each family with many seeded kills: one, and two
-# that are not of one team (rows L3, L4, L5, L6 of the acceptance).
+# that are not of one team.
 #
 #   FTKIT_TEST_SEED=...  another series;  FTKIT_TEST_COUNT=...  its length (default 20)
 #

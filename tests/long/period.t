@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # The automatic period against fixed ones, with ranks that are killed at seeded random times: the
-# total time of checkpoint.period = auto is at most 1.1 x that of the best fixed period (row O4).
+# total time of checkpoint.period = auto is at most 1.1 x that of the best fixed period.
 #
 #   FTKIT_TEST_SEED=...  another series;  FTKIT_TEST_COUNT=...  series (default 3)
 #
