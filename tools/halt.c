@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The request is a file beside the record of the owner (lib/store/h5/halt_file.h).  Rank 0 of the
+ * The request is a file beside the record of the owner (lib/store/halt_file.h).  Rank 0 of the
  * job looks for the file (lib/set/steer.c). */
 #define _GNU_SOURCE
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #include "sets.h"
 #include "detect/watch_page.h"
-#include "store/h5/halt_file.h"
+#include "store/halt_file.h"
 #include "store/owner.h"
 
 void ftk_halt_usage(FILE *out)

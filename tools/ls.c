@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "sets.h"
-#include "store/h5/finished.h"
+#include "store/finished.h"
 
 void ftk_ls_usage(FILE *out)
 {

@@ -18,7 +18,7 @@
 #include "detect/watch_page.h"
 #include "set/status_file.h"
 #include "sets.h"
-#include "store/h5/finished.h"
+#include "store/finished.h"
 #include "store/owner.h"
 
 void ftk_status_usage(FILE *out)

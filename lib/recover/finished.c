@@ -20,7 +20,7 @@
 #include "set/checkpoint.h"
 #include "start.h"
 #include "store/behind.h"
-#include "store/h5/finished.h"
+#include "store/finished.h"
 
 #define CLOSE_S 5.0  /* closing waits so long for the mark */
 #define START_S 10.0 /* a start from memory does so */

@@ -30,7 +30,7 @@ int ftk_start_pick(
 int ftk_start_check(const struct ftkit_ctx *ctx, uint64_t set);
 
 /* The run of this context has finished: all ranks are in ftkit_close(), and ended well.  Rank 0
- * marks it (store/h5/finished.h), and waits some seconds for the file system.  An error is
+ * marks it (store/finished.h), and waits some seconds for the file system.  An error is
  * reported. */
 void ftk_start_mark(struct ftkit_ctx *ctx);
 

@@ -15,6 +15,7 @@
 #include "core/run_state.h"
 #include "core/thread.h"
 #include "flusher.h"
+#include "store/file.h"
 #include "store/h5/h5.h"
 
 #define STOP_S 10 /* the file system has not answered for so long */
@@ -432,9 +433,9 @@ static void run(struct ftk_flusher *f)
 
 static void *work(void *arg)
 {
-    static const struct ftk_h5_gate gate = { leave_h5, enter_h5 };
+    static const struct ftk_file_gate gate = { leave_h5, enter_h5 };
     struct ftk_flusher *f = arg;
-    ftk_h5_use_gate(&gate);
+    ftk_file_use_gate(&gate);
     pthread_mutex_lock(&f->lock);
     while (!f->stop) {
         if (!f->busy) {

@@ -47,7 +47,7 @@ static int format(const struct ftkit_ctx *ctx, const char *state, double wall_s,
         ctx->stats.repairs, ctx->stats.repair_s, ctx->steer.end_s);
 }
 
-/* 0 or an errno.  Without fsync(), unlike ftk_h5_save_text(): all ranks wait for rank 0 in the next
+/* 0 or an errno.  Without fsync(), unlike ftk_save_text(): all ranks wait for rank 0 in the next
  * vote, and nobody needs the file after a crash of the machine. */
 static int replace(const char *path, const char *text, size_t n)
 {

@@ -17,7 +17,7 @@
 #include "status_file.h"
 #include "steer.h"
 #include "store/behind.h"
-#include "store/h5/halt_file.h"
+#include "store/halt_file.h"
 
 #define FILE_EVERY_S 0.5
 #define LOOK_S 0.02  /* longest wait for the file system, in a vote */

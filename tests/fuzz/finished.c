@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz.h"
-#include "store/h5/finished.h"
+#include "store/finished.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

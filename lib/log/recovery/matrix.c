@@ -16,7 +16,7 @@
 #include "log/matrix.h"
 #include "log/part.h"
 #include "log/plane.h"
-#include "store/h5/h5.h"
+#include "store/file.h"
 
 enum { ROW_WORDS = 3 };
 
@@ -185,7 +185,7 @@ static int write_file(struct ftk_chan *ch, struct writing *w)
         return rc;
     if (bad)
         warn(ch->ctx, "no memory");
-    else if (ftk_h5_save_text(ch->ctx->cfg.log_matrix, w->text, w->bytes) != FTKIT_OK)
+    else if (ftk_save_text(ch->ctx->cfg.log_matrix, w->text, w->bytes) != FTKIT_OK)
         warn(ch->ctx, ftk_detail_text());
     return FTKIT_OK;
 }

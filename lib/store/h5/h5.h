@@ -53,10 +53,6 @@ struct ftk_h5_manifest {
 };
 void ftk_h5_manifest_free(struct ftk_h5_manifest *m); /* safe on zeroed ones */
 
-/* Write a text file that belongs to no set: under a temporary name, fsynced, renamed.  So path
- * always names the old file or the whole new file. */
-int ftk_h5_save_text(const char *path, const char *text, size_t bytes);
-
 /* Put the path of a set's directory into buf [FTK_PATH_MAX]. */
 int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf);
 
@@ -103,14 +99,6 @@ int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m);
  * whole.  FTKIT_ERR_NOT_FOUND: not yet; *sign changes from call to call while the writer makes
  * progress. */
 int ftk_h5_look(const char *dir, const char *context, uint64_t set, uint32_t part, uint64_t *sign);
-
-/* For a thread that holds a lock while it is in these functions, and must not hold the lock
- * while it waits for a disk.  leave is called before such a wait, enter after the wait. */
-struct ftk_h5_gate {
-    void (*leave)(void);
-    void (*enter)(void);
-};
-void ftk_h5_use_gate(const struct ftk_h5_gate *gate); /* of the calling thread; NULL: none */
 
 /* Fill in sizes and sums of m->parts from the files.  heads [m->nranks], indexed by rank: the
  * checksum that the head of each rank must have.  FTKIT_ERR_CORRUPT: a head has another

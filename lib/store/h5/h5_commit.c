@@ -9,7 +9,7 @@
 
 #include "h5_priv.h"
 
-static const struct ftk_h5_points manifest_points = {
+static const struct ftk_file_points manifest_points = {
     .write = "h5.manifest.write",
     .fsync = "h5.manifest.fsync",
     .rename = "h5.manifest.rename",
@@ -33,7 +33,7 @@ int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m)
     }
     rc = ftk_h5_master(dirfd, m);
     if (rc == FTKIT_OK)
-        rc = ftk_h5_out_text(dirfd, m->set, FTK_H5_MANIFEST, &manifest_points, text, bytes);
+        rc = ftk_out_text(dirfd, m->set, FTK_H5_MANIFEST, &manifest_points, text, bytes);
     if (rc == FTKIT_OK) /* beside a manifest this mark has no meaning, so ignore an error */
         (void)unlinkat(dirfd, FTK_H5_UNFINISHED, 0);
     free(text);

@@ -44,7 +44,7 @@ static void unreadable(struct compare *c, const char *name)
 static void differs(struct compare *c, const char *name, const char *what)
 {
     found_difference(c, ftk_fail(FTKIT_ERR_MISMATCH, "%s: '%s' is not what the parts say: %s",
-                            c->io->what, name, what));
+                            c->io->file->what, name, what));
 }
 
 /* ---- attributes ---------------------------------------------------------------------- */
@@ -288,26 +288,28 @@ static void open_only(struct compare *c)
 static void compare_master(
     struct compare *c, int dirfd, const struct ftk_h5_manifest *m, struct ftk_h5_io *anew)
 {
-    anew->fd = memfd_create("ftkit-master", MFD_CLOEXEC);
-    if (anew->fd < 0) {
+    anew->file->fd = memfd_create("ftkit-master", MFD_CLOEXEC);
+    if (anew->file->fd < 0) {
         found_difference(c, ftk_fail_errno(errno, "memory for a master"));
         return;
     }
-    snprintf(anew->what, sizeof anew->what, "set %" PRIu64 ", master made anew", m->set);
+    snprintf(
+        anew->file->what, sizeof anew->file->what, "set %" PRIu64 ", master made anew", m->set);
     int rc = ftk_h5_master_build(anew, dirfd, m, NULL);
     if (rc == FTKIT_ERR_NOMEM)
         found_difference(c, rc);
     else if (rc != FTKIT_OK)
         open_only(c);
-    else if (!same_bytes(anew->fd, c->io->fd))
+    else if (!same_bytes(anew->file->fd, c->io->file->fd))
         compare_files(c, anew);
-    close(anew->fd);
+    close(anew->file->fd);
 }
 
 int ftk_h5_verify_master(
     const char *dir, const struct ftk_h5_manifest *m, ftk_h5_tell *tell, void *arg)
 {
-    struct ftk_h5_io io, anew = { .fd = -1 };
+    struct ftk_file file, of_anew = { .fd = -1 };
+    struct ftk_h5_io io = { .file = &file }, anew = { .file = &of_anew };
     struct compare c = { .io = &io, .tell = tell, .arg = arg };
     struct ftk_h5_quiet q;
     size_t bytes;
@@ -317,14 +319,14 @@ int ftk_h5_verify_master(
     int dirfd = ftk_h5_open_dir(dir, m->context, m->set);
     if (dirfd < 0)
         return ftk_fail_errno(errno, "set %" PRIu64 " in %s", m->set, dir);
-    rc = ftk_h5_in_open(dirfd, m->set, FTK_H5_MASTER, &io, &bytes);
+    rc = ftk_file_open(dirfd, m->set, FTK_H5_MASTER, &file, &bytes);
     if (rc != FTKIT_OK) {
         found_difference(&c, rc);
     } else {
         ftk_h5_quiet(&q);
         compare_master(&c, dirfd, m, &anew);
         ftk_h5_loud(&q);
-        ftk_h5_in_close(&io);
+        ftk_file_close(&file);
     }
     close(dirfd);
     return c.rc;

@@ -61,13 +61,13 @@ static int learn_part(int dirfd, const uint64_t *heads, const struct ftk_h5_mani
     const uint32_t *ranks, struct ftk_h5_part *p)
 {
     char name[FTK_H5_NAME_MAX];
-    struct ftk_h5_io io;
+    struct ftk_file f;
     size_t bytes;
     ftk_h5_part_name(p->part, name);
-    int rc = ftk_h5_in_open(dirfd, m->set, name, &io, &bytes);
+    int rc = ftk_file_open(dirfd, m->set, name, &f, &bytes);
     if (rc != FTKIT_OK)
         return rc;
-    ftk_h5_in_close(&io);
+    ftk_file_close(&f);
     p->file_bytes = bytes;
     return ftk_h5_part_sum(dirfd, m, p, ranks, compare_head, (void *)heads, &p->heads_xxh);
 }

@@ -231,26 +231,26 @@ static int parse(const char *text, size_t bytes, uint64_t set, struct ftk_h5_man
 
 static int read_text(int dirfd, uint64_t set, char **text, size_t *bytes)
 {
-    struct ftk_h5_io io;
+    struct ftk_file f;
     size_t n, have = 0;
-    int rc = ftk_h5_in_open(dirfd, set, FTK_H5_MANIFEST, &io, &n);
+    int rc = ftk_file_open(dirfd, set, FTK_H5_MANIFEST, &f, &n);
     if (rc != FTKIT_OK)
         return rc;
     char *buf = NULL;
     if (n <= SUM_LINE || n > MANIFEST_MAX)
-        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: %zu bytes", io.what, n);
+        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: %zu bytes", f.what, n);
     else if (!(buf = malloc(n)))
-        rc = ftk_fail(FTKIT_ERR_NOMEM, "%s: %zu bytes", io.what, n);
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "%s: %zu bytes", f.what, n);
     while (rc == FTKIT_OK && have < n) {
-        ssize_t got = read(io.fd, buf + have, n - have);
+        ssize_t got = read(f.fd, buf + have, n - have);
         if (got > 0)
             have += (size_t)got;
         else if (got == 0)
-            rc = ftk_fail(FTKIT_ERR_CORRUPT, "%s: it has shrunk", io.what);
+            rc = ftk_fail(FTKIT_ERR_CORRUPT, "%s: it has shrunk", f.what);
         else if (errno != EINTR)
-            rc = ftk_fail_errno(errno, "%s: read", io.what);
+            rc = ftk_fail_errno(errno, "%s: read", f.what);
     }
-    ftk_h5_in_close(&io);
+    ftk_file_close(&f);
     if (rc == FTKIT_OK) {
         *text = buf;
         *bytes = n;
@@ -290,15 +290,15 @@ static int check_sizes(int dirfd, const struct ftk_h5_manifest *m)
 {
     for (uint32_t i = 0; i < m->nparts; i++) {
         char name[FTK_H5_NAME_MAX];
-        struct ftk_h5_io io;
+        struct ftk_file f;
         size_t bytes;
         ftk_h5_part_name(m->parts[i].part, name);
-        int rc = ftk_h5_in_open(dirfd, m->set, name, &io, &bytes);
+        int rc = ftk_file_open(dirfd, m->set, name, &f, &bytes);
         if (rc != FTKIT_OK)
             return rc;
-        ftk_h5_in_close(&io);
+        ftk_file_close(&f);
         if (bytes != m->parts[i].file_bytes)
-            return ftk_fail(FTKIT_ERR_CORRUPT, "%s: %zu bytes instead of %" PRIu64, io.what, bytes,
+            return ftk_fail(FTKIT_ERR_CORRUPT, "%s: %zu bytes instead of %" PRIu64, f.what, bytes,
                 m->parts[i].file_bytes);
     }
     return FTKIT_OK;

@@ -19,7 +19,7 @@
 
 #include "h5_priv.h"
 
-static const struct ftk_h5_points master_points = { .write = "h5.master.write" };
+static const struct ftk_file_points master_points = { .write = "h5.master.write" };
 
 /* A global array while the blocks of the ranks are added. */
 struct array {
@@ -62,7 +62,7 @@ static int array_add(struct master *w, const struct ftk_seg_region *r, struct ar
 {
     struct array *more = realloc(w->arrays, (w->narrays + 1) * sizeof *more);
     if (!more)
-        return ftk_fail(FTKIT_ERR_NOMEM, "%s: table of arrays", w->io->what);
+        return ftk_fail(FTKIT_ERR_NOMEM, "%s: table of arrays", w->io->file->what);
     w->arrays = more;
     struct array *a = &more[w->narrays];
     hsize_t dims[FTKIT_DIMS_MAX];
@@ -93,7 +93,7 @@ static int array_find(struct master *w, const struct ftk_seg_region *r, struct a
         if (f->basic != r->basic || f->elem_bytes != r->elem_bytes || f->ndims != r->ndims
             || memcmp(f->global, r->global, r->ndims * sizeof r->global[0]) != 0)
             return ftk_fail(FTKIT_ERR_MISMATCH,
-                "%s: ranks disagree on type or global shape of '%s'", w->io->what, r->name);
+                "%s: ranks disagree on type or global shape of '%s'", w->io->file->what, r->name);
         *out = &w->arrays[i];
         return FTKIT_OK;
     }
@@ -155,7 +155,8 @@ static int array_write(struct master *w, struct array *a)
         || ftk_h5_attr_of_region(ds, w->notes, w->notes_bytes, a->first.name) < 0 || mark(w, ds) < 0
         || H5Dclose(ds) < 0)
         return ftk_h5_fail(w->io, FTKIT_ERR_IO, "array '%s'", a->first.name);
-    return w->io->err ? ftk_fail_errno(w->io->err, "%s: write", w->io->what) : FTKIT_OK;
+    return w->io->file->err ? ftk_fail_errno(w->io->file->err, "%s: write", w->io->file->what)
+                            : FTKIT_OK;
 }
 
 /* ---- the file ------------------------------------------------------------------------ */
@@ -243,7 +244,7 @@ static int hand_over(const struct master *w, struct ftk_h5_arrays *out)
     out->apart = w->apart;
     out->v = malloc((w->narrays + 1) * sizeof *out->v);
     if (!out->v)
-        return ftk_fail(FTKIT_ERR_NOMEM, "%s: table of arrays", w->io->what);
+        return ftk_fail(FTKIT_ERR_NOMEM, "%s: table of arrays", w->io->file->what);
     while (out->n < w->narrays) {
         out->v[out->n] = w->arrays[out->n].first;
         out->n++;
@@ -275,16 +276,17 @@ int ftk_h5_master_build(
 
 int ftk_h5_master(int dirfd, const struct ftk_h5_manifest *m)
 {
-    struct ftk_h5_out o;
+    struct ftk_out o;
+    struct ftk_h5_io io = { .file = &o.file };
     struct ftk_h5_arrays arrays = { 0 };
-    int rc = ftk_h5_out_create(&o, dirfd, m->set, FTK_H5_MASTER, &master_points);
+    int rc = ftk_out_create(&o, dirfd, m->set, FTK_H5_MASTER, &master_points);
     if (rc != FTKIT_OK)
         return rc;
-    rc = ftk_h5_master_build(&o.io, dirfd, m, &arrays);
+    rc = ftk_h5_master_build(&io, dirfd, m, &arrays);
     if (rc == FTKIT_OK)
-        rc = ftk_h5_out_finish(&o);
+        rc = ftk_out_finish(&o);
     else
-        ftk_h5_out_discard(&o);
+        ftk_out_discard(&o);
     if (rc == FTKIT_OK)
         rc = ftk_h5_xdmf(dirfd, m, &arrays);
     free(arrays.v);

@@ -188,14 +188,14 @@ static int learn_part(int dirfd, struct ftk_h5_manifest *m, uint32_t index)
         return rc;
     }
     XXH3_64bits_reset(x);
-    if (H5Literate(src.file, H5_INDEX_NAME, H5_ITER_INC, NULL, add_rank_found, &ranks) < 0)
+    if (H5Literate(src.id, H5_INDEX_NAME, H5_ITER_INC, NULL, add_rank_found, &ranks) < 0)
         rc = ftk_h5_fail(&src.io, FTKIT_ERR_CORRUPT, "list of ranks");
     if (ranks.n > 1)
         qsort(ranks.v, ranks.n, sizeof *ranks.v, by_rank);
     if (rc == FTKIT_OK)
         rc = learn_ranks(&src, m, index, &ranks, x);
     if (rc == FTKIT_OK && ranks.n == 0)
-        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: it has no ranks", src.io.what);
+        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: it has no ranks", src.file.what);
     m->parts[index].file_bytes = src.file_bytes;
     m->parts[index].heads_xxh = XXH3_64bits_digest(x);
     ftk_h5_reader_close(&src);

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- *     h5_file.c    the file driver under HDF5, durable files, error texts
+ *     h5_file.c    the file driver under HDF5, error texts
  *     h5_shape.c   names, types and shapes of datasets
  *     h5_write.c   parts: writing
  *     h5_read.c    parts: reading, their heads
@@ -21,13 +21,14 @@
 #include <hdf5.h>
 
 #include "h5.h"
+#include "store/file.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "segments are little-endian in memory and on disk"
 #endif
 
-#define FTK_H5_NAME_MAX 96          /* dataset and file names, NUL included */
-#define FTK_H5_RANKS_MAX (1u << 24) /* ranks of a set that a reader believes */
+#define FTK_H5_NAME_MAX FTK_FILE_NAME_MAX /* dataset and file names, NUL included */
+#define FTK_H5_RANKS_MAX (1u << 24)       /* ranks of a set that a reader believes */
 #define FTK_H5_HEAD "ftkit.head"
 #define FTK_H5_COMPRESS "ftkit.compress" /* attribute of a part, the name of the filter */
 #define FTK_H5_DEFLATE_MOST 1032u        /* bytes at most from one byte of deflated data */
@@ -38,48 +39,14 @@
 
 /* ---- files (h5_file.c) --------------------------------------------------------------- */
 
-/* Fault points of one kind of file; NULL: none. */
-struct ftk_h5_points {
-    const char *create, *write, *fsync, *close, *rename, *dirsync;
-};
-
 /* A file under the file driver. */
 struct ftk_h5_io {
-    int fd;                  /* -1: none */
-    int err;                 /* errno of the first I/O error; later writes are dropped */
-    const char *write_point; /* fault point of every write, or NULL */
-    hid_t driver;            /* while a file is open */
-    uint64_t begun, written; /* range that is written, and whose writeback is not started */
-    ftk_h5_pace *pace;       /* or NULL */
+    struct ftk_file *file;
+    hid_t driver;      /* while HDF5 has the file open */
+    ftk_h5_pace *pace; /* or NULL */
     void *pace_arg;
-    bool deflate;  /* compress large datasets */
-    char what[72]; /* begins every message: "set 12, part-00000.h5" */
+    bool deflate; /* compress large datasets */
 };
-
-/* A file that is written under a temporary name. */
-struct ftk_h5_out {
-    struct ftk_h5_io io;
-    int dirfd; /* borrowed */
-    char name[FTK_H5_NAME_MAX];
-    char tmp[FTK_H5_NAME_MAX + 8];
-    const struct ftk_h5_points *at;
-    bool stays; /* a renamed file is never removed: other processes may use it at once */
-};
-
-int ftk_h5_out_create(struct ftk_h5_out *o, int dirfd, uint64_t set, const char *name,
-    const struct ftk_h5_points *at);
-/* fsync, close, rename, fsync the directory.  On failure the file is removed, with one
- * exception: with o->stays the file stays when only the fsync of the directory has failed. */
-int ftk_h5_out_finish(struct ftk_h5_out *o);
-void ftk_h5_out_discard(struct ftk_h5_out *o); /* keeps the detail */
-/* Create, write and finish a text file. */
-int ftk_h5_out_text(int dirfd, uint64_t set, const char *name, const struct ftk_h5_points *at,
-    const char *text, size_t bytes);
-
-/* Open a regular file of a set's directory for reading; *bytes is its size.
- * FTKIT_ERR_NOT_FOUND: the file does not exist. */
-int ftk_h5_in_open(int dirfd, uint64_t set, const char *name, struct ftk_h5_io *io, size_t *bytes);
-void ftk_h5_in_close(struct ftk_h5_io *io);
 
 /* HDF5 file handles on an io; < 0 on failure, the reason in HDF5's error stack. */
 hid_t ftk_h5_file_create(struct ftk_h5_io *io);
@@ -97,7 +64,7 @@ struct ftk_h5_quiet {
 void ftk_h5_quiet(struct ftk_h5_quiet *q);
 void ftk_h5_loud(const struct ftk_h5_quiet *q);
 
-/* Fail after an HDF5 call on io has failed: with io->err if this is set, else with code and the
+/* Fail after an HDF5 call on io has failed: with io->file->err if this is set, else with code and the
  * innermost entry of HDF5's error stack. */
 int ftk_h5_fail_at(const char *file, int line, const struct ftk_h5_io *io, int code,
     const char *fmt, ...) FTK_PRINTF(5, 6);
@@ -173,10 +140,11 @@ int ftk_h5_part_sum(int dirfd, const struct ftk_h5_manifest *m, const struct ftk
 
 /* A part that is being read. */
 struct ftk_h5_reader {
+    struct ftk_file file;
     struct ftk_h5_io io;
     const struct ftk_h5_part *part;
     size_t file_bytes;
-    hid_t file;
+    hid_t id; /* of the file in HDF5 */
 };
 
 /* Open part p and check its size against the manifest. */

@@ -78,7 +78,7 @@ static int get(const struct ftk_h5_reader *src, hid_t group, const char *name, h
     else if (H5Tequal(have, type) <= 0 || *ndims < 1 || *ndims > FTKIT_DIMS_MAX
              || H5Sget_simple_extent_dims(space, dims, NULL) < 0 || !is_within(ds, *ndims, dims))
         rc = ftk_fail(
-            FTKIT_ERR_FORMAT, "%s: dataset '%s' has another type or layout", src->io.what, name);
+            FTKIT_ERR_FORMAT, "%s: dataset '%s' has another type or layout", src->file.what, name);
     ftk_h5_close(space, H5Sclose);
     ftk_h5_close(have, H5Tclose);
     if (rc == FTKIT_OK)
@@ -99,8 +99,8 @@ static int get_all(
     if (rc != FTKIT_OK)
         return rc;
     if (ndims != d->ndims || memcmp(dims, d->dims, (size_t)ndims * sizeof *dims) != 0)
-        rc =
-            ftk_fail(FTKIT_ERR_FORMAT, "%s: dataset '%s' has another shape", src->io.what, d->name);
+        rc = ftk_fail(
+            FTKIT_ERR_FORMAT, "%s: dataset '%s' has another shape", src->file.what, d->name);
     else if (buf && H5Dread(ds, d->type, d->mem, H5S_ALL, H5P_DEFAULT, buf) < 0)
         rc = ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "read dataset '%s'", d->name);
     ftk_h5_close(ds, H5Dclose);
@@ -116,7 +116,7 @@ static int get_halo(const struct ftk_h5_reader *src, hid_t group, const struct f
     ftk_h5_halo_name(r->name, name);
     char *frame = malloc(s->halo_items * s->item_bytes);
     if (!frame)
-        return ftk_fail(FTKIT_ERR_NOMEM, "%s: halo of '%s'", src->io.what, r->name);
+        return ftk_fail(FTKIT_ERR_NOMEM, "%s: halo of '%s'", src->file.what, r->name);
     hsize_t n = s->halo_items;
     struct expected d = { name, type, 1, &n, H5S_ALL };
     int rc = get_all(src, group, &d, frame);
@@ -168,7 +168,7 @@ int ftk_h5_reader_attributes(
     struct ftk_seg_region r = *found;
     char *t = calloc(1, (size_t)r.bytes + 1);
     if (!t)
-        return ftk_fail(FTKIT_ERR_NOMEM, "%s: attributes", src->io.what);
+        return ftk_fail(FTKIT_ERR_NOMEM, "%s: attributes", src->file.what);
     r.offset = 0;
     int rc = ftk_h5_reader_region(src, group, &r, t);
     if (rc == FTKIT_OK && ftk_attr_check(t, (size_t)r.bytes)) {
@@ -191,7 +191,7 @@ static int check_owner(const struct ftk_h5_reader *src, const struct ftk_h5_mani
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_FORMAT,
         "%s: found rank %u of %u of set %" PRIu64 " of '%s', run %016" PRIx64 ", epoch %016" PRIx64,
-        src->io.what, h->rank, h->nranks, h->set, h->context, h->run, h->epoch_id);
+        src->file.what, h->rank, h->nranks, h->set, h->context, h->run, h->epoch_id);
 }
 
 int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank,
@@ -203,23 +203,23 @@ int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *
     hid_t ds = -1, g = -1;
     void *buf = NULL;
     ftk_h5_rank_name(rank, name);
-    snprintf(src->io.what, sizeof src->io.what, "set %" PRIu64 ", part %u, rank %u", m->set,
+    snprintf(src->file.what, sizeof src->file.what, "set %" PRIu64 ", part %u, rank %u", m->set,
         src->part->part, rank);
-    if (!is_hard(src->file, name) || (g = H5Gopen2(src->file, name, H5P_DEFAULT)) < 0)
+    if (!is_hard(src->id, name) || (g = H5Gopen2(src->id, name, H5P_DEFAULT)) < 0)
         return ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "no group");
     int rc = get(src, g, FTK_H5_HEAD, H5T_STD_U8LE, &ndims, dims, &ds);
     if (rc != FTKIT_OK)
         goto fail;
     if (ndims != 1 || dims[0] < sizeof(struct ftk_seg_header) || dims[0] > src->file_bytes)
-        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: head of impossible size", src->io.what);
+        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: head of impossible size", src->file.what);
     else if (!(buf = malloc((size_t)dims[0])))
-        rc = ftk_fail(FTKIT_ERR_NOMEM, "%s: head", src->io.what);
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "%s: head", src->file.what);
     else if (H5Dread(ds, H5T_STD_U8LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, buf) < 0)
         rc = ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "read the head");
     if (rc == FTKIT_OK)
-        rc = ftk_seg_check_head(buf, (size_t)dims[0], src->io.what);
+        rc = ftk_seg_check_head(buf, (size_t)dims[0], src->file.what);
     if (rc == FTKIT_OK && ((struct ftk_seg_header *)buf)->head_bytes != dims[0])
-        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: bytes behind the head", src->io.what);
+        rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: bytes behind the head", src->file.what);
     if (rc == FTKIT_OK)
         rc = check_owner(src, m, rank, buf);
     if (rc != FTKIT_OK)
@@ -240,7 +240,7 @@ fail:
 static bool can_hold(const struct ftk_h5_reader *src, const struct ftk_seg_header *h)
 {
     uint64_t most = src->file_bytes + FTK_SEG_ALIGN + (uint64_t)h->nregions * FTK_SEG_REGION_ALIGN;
-    bool packed = H5Aexists(src->file, FTK_H5_COMPRESS) > 0;
+    bool packed = H5Aexists(src->id, FTK_H5_COMPRESS) > 0;
     return h->data_bytes / (packed ? FTK_H5_DEFLATE_MOST : 1) <= most;
 }
 
@@ -252,7 +252,7 @@ static int make_memory(
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
     if (!can_hold(src, h))
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: %" PRIu64 " bytes of data in a file of %zu",
-            src->io.what, h->data_bytes, src->file_bytes);
+            src->file.what, h->data_bytes, src->file_bytes);
     void *seg = NULL;
     int rc = room(arg, ftk_seg_bytes(head), &seg);
     if (rc != FTKIT_OK)
@@ -307,7 +307,7 @@ static int get_segment(
         rc = ftk_h5_reader_region(src, group, &r[i], ftk_seg_data(seg));
     H5Gclose(group);
     free(head);
-    return rc == FTKIT_OK ? ftk_seg_check_data(seg, src->io.what) : rc;
+    return rc == FTKIT_OK ? ftk_seg_check_data(seg, src->file.what) : rc;
 }
 
 int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd, const struct ftk_h5_manifest *m,
@@ -316,23 +316,24 @@ int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd, const struct ftk_h5
     char name[FTK_H5_NAME_MAX];
     ftk_h5_part_name(p->part, name);
     src->part = p;
-    int rc = ftk_h5_in_open(dirfd, m->set, name, &src->io, &src->file_bytes);
+    int rc = ftk_file_open(dirfd, m->set, name, &src->file, &src->file_bytes);
     if (rc != FTKIT_OK)
         return rc;
+    src->io = (struct ftk_h5_io){ .file = &src->file };
     if (m->nranks > 0 && src->file_bytes != p->file_bytes)
-        rc = ftk_fail(FTKIT_ERR_CORRUPT, "%s: %zu bytes instead of %" PRIu64, src->io.what,
+        rc = ftk_fail(FTKIT_ERR_CORRUPT, "%s: %zu bytes instead of %" PRIu64, src->file.what,
             src->file_bytes, p->file_bytes);
-    else if ((src->file = ftk_h5_file_open(&src->io)) < 0)
+    else if ((src->id = ftk_h5_file_open(&src->io)) < 0)
         rc = ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "open");
     if (rc != FTKIT_OK)
-        ftk_h5_in_close(&src->io);
+        ftk_file_close(&src->file);
     return rc;
 }
 
 void ftk_h5_reader_close(struct ftk_h5_reader *src)
 {
-    ftk_h5_file_close(&src->io, src->file);
-    ftk_h5_in_close(&src->io);
+    ftk_h5_file_close(&src->io, src->id);
+    ftk_file_close(&src->file);
 }
 
 typedef int read_fn(

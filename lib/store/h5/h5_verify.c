@@ -68,7 +68,7 @@ static void verify_blocks(struct verify *v, const void *seg, const bool *unread)
         uint64_t block = sure / h->block_bytes;
         bool skip;
         const char *name = region_of_block(seg, unread, block, &skip);
-        int rc = skip ? FTKIT_OK : ftk_seg_check_upto(seg, &sure, sure + 1, v->src.io.what);
+        int rc = skip ? FTKIT_OK : ftk_seg_check_upto(seg, &sure, sure + 1, v->src.file.what);
         if (rc != FTKIT_OK)
             found_damage(v, rc, h->rank, name, (int64_t)block);
         if (skip || rc != FTKIT_OK)
@@ -225,7 +225,7 @@ static int read_around(
             rc = ftk_h5_reader_region(src, group, &all[i], ftk_seg_data(seg));
     size_t sure = (size_t)lo;
     if (rc == FTKIT_OK && r->bytes > 0)
-        rc = ftk_seg_check_upto(seg, &sure, (size_t)(r->offset + r->bytes), src->io.what);
+        rc = ftk_seg_check_upto(seg, &sure, (size_t)(r->offset + r->bytes), src->file.what);
     return rc;
 }
 
@@ -239,7 +239,7 @@ static int get_one(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, u
     if (rc != FTKIT_OK)
         return rc;
     if (!ftk_seg_find(head, region))
-        rc = ftk_fail(FTKIT_ERR_NOT_FOUND, "%s: no region '%s'", src->io.what, region);
+        rc = ftk_fail(FTKIT_ERR_NOT_FOUND, "%s: no region '%s'", src->file.what, region);
     else
         rc = ftk_h5_reader_memory(src, head, &s);
     if (rc == FTKIT_OK) {

@@ -23,7 +23,7 @@
 #define DEFLATE_FROM 4096u           /* smaller datasets are not compressed */
 #define DEFLATE_LEVEL 1u
 
-static const struct ftk_h5_points part_points = {
+static const struct ftk_file_points part_points = {
     .create = "h5.part.create",
     .write = "h5.part.write",
     .fsync = "h5.part.fsync",
@@ -106,7 +106,7 @@ static int put_slowly(const struct ftk_h5_io *io, hid_t ds, const struct dataset
         hsize_t rows = d->dims[0] - at < most ? d->dims[0] - at : most;
         if (write_rows(ds, d, at, rows) < 0)
             return ftk_h5_fail(io, FTKIT_ERR_IO, "write dataset '%s'", d->name);
-        int rc = io->err ? FTKIT_OK : io->pace(io->pace_arg, (size_t)rows * row);
+        int rc = io->file->err ? FTKIT_OK : io->pace(io->pace_arg, (size_t)rows * row);
         if (rc != FTKIT_OK)
             return rc;
     }
@@ -181,8 +181,8 @@ static int put_dataset(const struct ftk_h5_io *io, hid_t group, const struct dat
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close dataset '%s'", d->name);
     ftk_h5_close(dcpl, H5Pclose);
     ftk_h5_close(space, H5Sclose);
-    if (rc == FTKIT_OK && io->err)
-        rc = ftk_fail_errno(io->err, "%s: write dataset '%s'", io->what, d->name);
+    if (rc == FTKIT_OK && io->file->err)
+        rc = ftk_fail_errno(io->file->err, "%s: write dataset '%s'", io->file->what, d->name);
     return rc;
 }
 
@@ -341,26 +341,27 @@ static int write_file(int dirfd, struct part_source *src, struct ftk_h5_part *ou
 {
     char name[FTK_H5_NAME_MAX];
     struct stat st;
-    struct ftk_h5_out o;
+    struct ftk_out o;
+    struct ftk_h5_io io;
     struct ftk_h5_quiet q;
     ftk_h5_part_name(src->part, name);
-    int rc = ftk_h5_out_create(&o, dirfd, src->set, name, &part_points);
+    int rc = ftk_out_create(&o, dirfd, src->set, name, &part_points);
     if (rc != FTKIT_OK)
         return rc;
     o.stays = src->pace != NULL; /* written in the background: rank 0 uses it without a vote */
-    o.io.deflate = src->deflate;
-    o.io.pace = src->pace;
-    o.io.pace_arg = src->arg;
+    io = (struct ftk_h5_io){
+        .file = &o.file, .pace = src->pace, .pace_arg = src->arg, .deflate = src->deflate
+    };
     ftk_h5_quiet(&q);
-    rc = put_file(&o.io, src);
+    rc = put_file(&io, src);
     ftk_h5_loud(&q);
-    if (rc == FTKIT_OK && fstat(o.io.fd, &st) != 0)
+    if (rc == FTKIT_OK && fstat(o.file.fd, &st) != 0)
         rc = ftk_fail_errno(errno, "set %" PRIu64 ": stat %s", src->set, name);
     if (rc != FTKIT_OK) {
-        ftk_h5_out_discard(&o);
+        ftk_out_discard(&o);
         return rc;
     }
-    rc = ftk_h5_out_finish(&o);
+    rc = ftk_out_finish(&o);
     if (rc == FTKIT_OK)
         *out = (struct ftk_h5_part){ .part = src->part,
             .nranks = (uint32_t)src->nsegs,

@@ -23,7 +23,7 @@
 
 #include "h5_priv.h"
 
-static const struct ftk_h5_points xdmf_points = { .write = "h5.xdmf.write" };
+static const struct ftk_file_points xdmf_points = { .write = "h5.xdmf.write" };
 
 /* NULL: XDMF has no such type of number. */
 static const char *number_type(uint32_t basic)
@@ -200,7 +200,7 @@ int ftk_h5_xdmf(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_
     if (rc != FTKIT_OK)
         return rc;
     if (bytes > 0)
-        rc = ftk_h5_out_text(dirfd, m->set, FTK_H5_XDMF, &xdmf_points, text, bytes);
+        rc = ftk_out_text(dirfd, m->set, FTK_H5_XDMF, &xdmf_points, text, bytes);
     else if (unlinkat(dirfd, FTK_H5_XDMF, 0) != 0 && errno != ENOENT) /* of an earlier master */
         rc = ftk_fail_errno(errno, "set %" PRIu64 ": remove " FTK_H5_XDMF, m->set);
     free(text);

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "core/hash.h"
+#include "file.h"
 #include "finished.h"
-#include "h5.h"
 
 #define CHUNK (1u << 20)
 
@@ -284,7 +284,7 @@ int ftk_finished_write(const char *dir, const char *context, const struct ftk_fi
     if (!text)
         return ftk_fail(FTKIT_ERR_NOMEM, "the mark of a finished run");
     path_of(dir, context, path);
-    int rc = ftk_h5_save_text(path, text, format(f, text));
+    int rc = ftk_save_text(path, text, format(f, text));
     free(text);
     return rc;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "h5.h"
+#include "file.h"
 #include "halt_file.h"
 
 enum { TEXT_MAX = 32 };
@@ -38,7 +38,7 @@ int ftk_halt_file_write(const char *dir, const char *context, uint64_t job)
 {
     char path[2 * FTK_PATH_MAX], text[TEXT_MAX];
     path_of(dir, context, path);
-    return ftk_h5_save_text(path, text, format(job, text));
+    return ftk_save_text(path, text, format(job, text));
 }
 
 void ftk_halt_file_remove(const char *dir, const char *context)
