@@ -177,7 +177,7 @@ for my $rank (0, 2, 3) {
     is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '', "waits: $fault");
 }
 
-# without determinants there are no stop letters
+# without determinants there are no stop messages
 for my $p (grep { $_->{name} =~ /^(?:wavefront|transpose)$/ } programs()) {
     my $env = { %apart, FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '3 calls',
         FTKIT_LOG_DETERMINANTS => 'refuse' };

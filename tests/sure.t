@@ -63,8 +63,8 @@ for (1 .. ($rounds eq 'all' ? 200 : $rounds / 2)) {
 # Counts that go to partners only: at a set, and in a repair whose set-up is drained.
 for (1 .. ($rounds eq 'all' ? 100 : $rounds / 2)) {
     my ($rank, $nth) = (int(rand(4)), 1 + int(rand(4)));
-    my $point = one_of('sparse.begin', 'sparse.letter', 'sparse.sent');
-    my $action = $point eq 'sparse.letter' ? 'EIO' : 'kill';
+    my $point = one_of('sparse.begin', 'sparse.message', 'sparse.sent');
+    my $action = $point eq 'sparse.message' ? 'EIO' : 'kill';
     my $fault = "$point:$rank:$nth:$action" . (rand() < 0.5 ? ',app.mid:' . ($rank < 2 ? 2 : 1) . ':9:kill' : '');
     my $env = { FTKIT_LOG_TEAM_SIZE => 2, FTKIT_CHECKPOINT_PERIOD => '3 calls' };
     my $j = logged($p, env => $env, fault => $fault, spares => 3);

@@ -10,7 +10,7 @@
  *
  * A process has the list of the outcomes that it knows, which has one entry here: 0, A or B.
  * `used` says whether the process has used the outcome.  A leader decides, and writes the outcome to
- * shared memory (`shm`) before it goes on.  A letter then travels to each follower.  A follower uses
+ * shared memory (`shm`) before it goes on.  A message then travels to each follower.  A follower uses
  * only outcomes that it has been told.
  *
  * Up to FAILURES processes die, at any moments, also before the repair of an earlier loss, as long
@@ -21,8 +21,8 @@
  * The rules are those of lib/log/mode/lead.c:
  *
  *   - In a repair each follower adopts what the process that led it has decided: a lost process
- *     from shared memory, a live one by its last letter.
- *   - A letter that a live process has sent is received in the repair.
+ *     from shared memory, a live one by its last message.
+ *   - A message that a live process has sent is received in the repair.
  *   - A new leader decides only what is not in its list.
  *   - If nobody can read what a lost leader has decided (`blind`: its node is lost), all processes go
  *     back to the line, and no outcome is left.
@@ -48,13 +48,13 @@
 
 byte known[NP];  /* the outcome in the list of a process; 0: none */
 bool used[NP];
-byte letter[NP]; /* on its way to the process */
+byte message[NP]; /* on its way to the process */
 byte shm[NP];    /* what the process has decided or learned, on its node */
 bool word[PLANES]; /* of TAKER, on its way */
 byte mail[PLANES]; /* for HEIR: sum of A and B */
 bool dead[NP];
 bool still[PLANES];
-bool knows[PLANES]; /* it has noticed a failure: a leader sends no letter any more */
+bool knows[PLANES]; /* it has noticed a failure: a leader sends no message any more */
 byte leader;
 bool blind; /* what a lost leader has decided cannot be read */
 byte left = FAILURES;
@@ -64,11 +64,11 @@ byte i, p;
 #define LEADS(x) ((x) / 2 == leader)
 bool hurt; /* a process is dead, and the repair has not come */
 
-inline send_letters(x)
+inline send_messages(x)
 {
     for (p : 0 .. PLANES - 1) {
         if
-        :: p != x / 2 && !still[p] -> letter[AT(p, x % 2)] = known[x]
+        :: p != x / 2 && !still[p] -> message[AT(p, x % 2)] = known[x]
         :: else
         fi
     }
@@ -91,7 +91,7 @@ inline decide(x, what)
     known[x] = what;
     shm[x] = what;
     if
-    :: !knows[x / 2] -> send_letters(x)
+    :: !knows[x / 2] -> send_messages(x)
     :: else
     fi;
     use(x)
@@ -112,7 +112,7 @@ inline adopt(x, from)
 #endif
     :: else ->
         if
-        :: known[x] == 0 && letter[x] != 0 -> known[x] = letter[x]
+        :: known[x] == 0 && message[x] != 0 -> known[x] = message[x]
         :: else
         fi;
 #ifndef BREAK_LAST_LETTER
@@ -123,7 +123,7 @@ inline adopt(x, from)
 #endif
     fi;
     shm[x] = known[x];
-    letter[x] = 0
+    message[x] = 0
 }
 
 /* All processes begin again at the line; the leader stays. */
@@ -132,7 +132,7 @@ inline all_back()
     for (i : 0 .. NP - 1) {
         known[i] = 0;
         used[i] = false;
-        letter[i] = 0;
+        message[i] = 0;
         shm[i] = 0;
         dead[i] = false
     }
@@ -171,7 +171,7 @@ inline repair()
     /* the leader tells all again */
     for (i : 0 .. 1) {
         if
-        :: !still[leader] && known[AT(leader, i)] != 0 -> send_letters(AT(leader, i))
+        :: !still[leader] && known[AT(leader, i)] != 0 -> send_messages(AT(leader, i))
         :: else
         fi
     }
@@ -188,12 +188,12 @@ inline die(x, with_node)
     blind = blind || with_node
 }
 
-inline read_letter(x)
+inline read_message(x)
 {
-    assert(known[x] == 0 || known[x] == letter[x]);
-    known[x] = letter[x];
+    assert(known[x] == 0 || known[x] == message[x]);
+    known[x] = message[x];
     shm[x] = known[x];
-    letter[x] = 0
+    message[x] = 0
 }
 
 #define IS_THERE(x, what) (x % 2 == TAKER || mail[x / 2] == what)
@@ -219,7 +219,7 @@ inline read_letter(x)
     :: atomic { MAY(x, B) && known[x] == B -> use(x) }                                             \
     :: atomic { MAY(x, A) && known[x] != A -> decide(x, A) }                                       \
     :: atomic { MAY(x, B) && known[x] != B -> decide(x, B) }                                       \
-    :: atomic { LIVES(x) && !LEADS(x) && letter[x] != 0 && !knows[x / 2] -> read_letter(x) }       \
+    :: atomic { LIVES(x) && !LEADS(x) && message[x] != 0 && !knows[x / 2] -> read_message(x) }       \
     :: atomic { left > 0 && LIVES(x) && (WHOLE > 1 || !IS_WHOLE((x) / 2)) -> die(x, false) }           \
     :: atomic { left > 0 && LIVES(x) && LEADS(x) && (WHOLE > 1 || !IS_WHOLE((x) / 2)) -> die(x, true) }
 

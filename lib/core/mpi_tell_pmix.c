@@ -22,7 +22,7 @@ typedef pmix_status_t notify_fn(pmix_status_t status, const pmix_proc_t *source,
     void *data);
 
 /* What the event refers to until it is sent. */
-struct letter {
+struct notice {
     pmix_proc_t source, dead;
     pmix_info_t info;
 };
@@ -57,7 +57,7 @@ bool ftk_mpi_tell_lost(int job, int rank)
     if (!number || !own || !found || job < 0 || rank < 0)
         return false;
     memcpy(&notify, &found, sizeof notify); /* ISO C has no cast from data to functions */
-    struct letter *l = calloc(1, sizeof *l);
+    struct notice *l = calloc(1, sizeof *l);
     if (!l)
         return false;
     snprintf(l->source.nspace, sizeof l->source.nspace, "%s", space);

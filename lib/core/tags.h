@@ -19,7 +19,7 @@
     X(WATCH, 11)     /* never sent: a receive that ends when a rank fails */                       \
     X(MATRIX, 12)    /* rows of the communication matrix */                                        \
     X(ROOM, 13)      /* on ctl, from rank 0 to spares: the sizes of segments */                    \
-    X(TALLY, 14)     /* letters of tallies */                                                      \
+    X(TALLY, 14)     /* messages of tallies */                                                     \
     X(COUNTS, 15)    /* line apart: numbers of messages at a cut */                                \
     X(EARLY, 16)     /* line apart: numbers of early messages */                                   \
     X(SPHERE, 17)    /* comparing the replicas of a rank */                                        \

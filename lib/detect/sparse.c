@@ -8,7 +8,7 @@
 #include "core/hash.h"
 #include "core/tags.h"
 
-struct letter {
+struct message {
     uint64_t number, round;
     int32_t from, to;
     uint64_t sum; /* of the members above */
@@ -18,16 +18,16 @@ struct telling {
     const struct ftk_sure *s;
     unsigned round;
     int me, tag;
-    struct letter *letters; /* [n] */
-    MPI_Request *sends;     /* [n] */
+    struct message *messages; /* [n] */
+    MPI_Request *sends;       /* [n] */
     int n;
     struct ftk_minimum *minimum; /* under way since all sends have ended */
     void (*take)(const struct ftk_told *told);
 };
 
-static uint64_t sum_of(const struct letter *m)
+static uint64_t sum_of(const struct message *m)
 {
-    return ftk_xxh3(m, offsetof(struct letter, sum));
+    return ftk_xxh3(m, offsetof(struct message, sum));
 }
 
 static int break_with(const struct telling *t, int mpi_rc)
@@ -38,9 +38,9 @@ static int break_with(const struct telling *t, int mpi_rc)
 static int begin_sends(struct telling *t, const struct ftk_told *out)
 {
     for (int i = 0; i < t->n; i++) {
-        struct letter *m = &t->letters[i];
-        *m = (struct letter){ out[i].number, t->round, t->me, out[i].rank, 0 };
-        m->sum = sum_of(m) ^ (uint64_t)FTK_FAULT("sparse.letter"); /* injected: it is damaged */
+        struct message *m = &t->messages[i];
+        *m = (struct message){ out[i].number, t->round, t->me, out[i].rank, 0 };
+        m->sum = sum_of(m) ^ (uint64_t)FTK_FAULT("sparse.message"); /* injected: it is damaged */
         int rc =
             MPI_Issend(m, sizeof *m, MPI_BYTE, out[i].rank, t->tag, t->s->ch->comm, &t->sends[i]);
         if (rc != MPI_SUCCESS) {
@@ -51,18 +51,18 @@ static int begin_sends(struct telling *t, const struct ftk_told *out)
     return FTKIT_OK;
 }
 
-static bool is_good(const struct telling *t, const struct letter *m, int source)
+static bool is_good(const struct telling *t, const struct message *m, int source)
 {
     return m->sum == sum_of(m) && m->round == t->round && m->from == source && m->to == t->me;
 }
 
-/* Receive the letters that are here. */
+/* Receive the messages that are here. */
 static int receive(struct telling *t, bool *any)
 {
     for (int flag = 1; flag;) {
         MPI_Message m;
         MPI_Status s;
-        struct letter in = { 0 };
+        struct message in = { 0 };
         int rc = MPI_Improbe(MPI_ANY_SOURCE, t->tag, t->s->ch->comm, &flag, &m, &s);
         if (rc == MPI_SUCCESS && !flag)
             break;
@@ -129,14 +129,14 @@ int ftk_sparse_tell(const struct ftk_sure *s, unsigned round, const struct ftk_t
     if (s->ch->broken)
         return ftk_fail(FTKIT_ERR_PEER, "%s: a rank has failed", s->what);
     int rc = MPI_Comm_rank(s->ch->comm, &t.me);
-    t.letters = malloc(((size_t)n + 1) * sizeof *t.letters);
+    t.messages = malloc(((size_t)n + 1) * sizeof *t.messages);
     t.sends = malloc(((size_t)n + 1) * sizeof(MPI_Request));
-    if (rc == MPI_SUCCESS && (!t.letters || !t.sends))
+    if (rc == MPI_SUCCESS && (!t.messages || !t.sends))
         rc = MPI_ERR_NO_MEM;
     for (int i = 0; t.sends && i < n; i++)
         t.sends[i] = MPI_REQUEST_NULL;
     rc = rc == MPI_SUCCESS ? run(&t, out, word) : break_with(&t, rc);
-    free(t.letters);
+    free(t.messages);
     free(t.sends);
     return rc;
 }

@@ -8,8 +8,8 @@
 
 #include "core/tags.h"
 
-/* A letter: the words of a subtree on their way up, or a result on its way down. */
-struct letter {
+/* A message: the words of a subtree on their way up, or a result on its way down. */
+struct message {
     uint64_t round;
     int64_t up; /* below */
     struct ftk_vote vote;
@@ -21,10 +21,10 @@ enum {
     ASK /* to rank 0, of no round */
 };
 
-/* A letter that MPI sends. */
+/* A message that MPI sends. */
 struct outgoing {
     MPI_Request req;
-    struct letter l;
+    struct message l;
     struct outgoing *next;
 };
 
@@ -42,7 +42,7 @@ struct ftk_tally {
     struct ftkit_ctx *ctx;
     MPI_Comm comm;
     MPI_Request in; /* a receive from any rank */
-    struct letter arrived;
+    struct message arrived;
     struct outgoing *out;
     uint64_t least; /* rounds below are void */
     int64_t asked;  /* on rank 0 */
@@ -69,14 +69,14 @@ static int failed(struct ftk_tally *t, int mrc)
     return FTKIT_ERR_PEER;
 }
 
-/* ---- letters ------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------- */
 
 static int post(struct ftk_tally *t, int to, uint64_t round, int up, const struct ftk_vote *v)
 {
     struct outgoing *o = calloc(1, sizeof *o);
     if (!o)
-        return ftk_fail(FTKIT_ERR_NOMEM, "a letter of a tally");
-    o->l = (struct letter){ .round = round, .up = up, .vote = *v };
+        return ftk_fail(FTKIT_ERR_NOMEM, "a message of a tally");
+    o->l = (struct message){ .round = round, .up = up, .vote = *v };
     int rc = MPI_Isend(&o->l, sizeof o->l, MPI_BYTE, to, FTK_TAG_TALLY, t->comm, &o->req);
     if (rc != MPI_SUCCESS) {
         free(o);
@@ -201,7 +201,7 @@ int64_t ftk_tally_asked(struct ftk_tally *t)
     return asked;
 }
 
-static int take(struct ftk_tally *t, const struct letter *l)
+static int take(struct ftk_tally *t, const struct message *l)
 {
     if (l->up == ASK)
         return ftk_tally_ask(t, l->vote.min[0]);
@@ -239,10 +239,10 @@ void ftk_tally_close(struct ftk_tally *t)
         struct outgoing *o = t->out;
         int done = 0;
         t->out = o->next;
-        /* a letter is small, so MPI has copied it; if not, its receiver is gone */
+        /* a message is small, so MPI has copied it; if not, its receiver is gone */
         if (MPI_Test(&o->req, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) {
             (void)MPI_Request_free(&o->req);
-            continue; /* MPI may still read the letter */
+            continue; /* MPI may still read the message */
         }
         free(o);
     }
@@ -307,7 +307,7 @@ int ftk_tally_poll(struct ftk_tally *t)
             return failed(t, mrc);
         if (!done)
             break;
-        const struct letter l = t->arrived;
+        const struct message l = t->arrived;
         rc = listen(t);
         if (rc == FTKIT_OK)
             rc = take(t, &l);

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A tally has the words of a vote (detect.h).  Each rank says its words when it is ready, and goes
- * on.  The words go up a binary tree of the ranks; the result comes down.  Letters travel on act,
+ * on.  The words go up a binary tree of the ranks; the result comes down.  Messages travel on act,
  * so a failure ends all tallies of an epoch.  A round has a number; all ranks use the same numbers
  * in rising order.  A success of MPI proves nothing: a result that has come counts all voters. */
 #ifndef FTK_TALLY_H
@@ -13,9 +13,9 @@
 
 struct ftk_tally; /* of an epoch */
 
-/* Begin to take letters in this epoch.  NULL: no memory. */
+/* Begin to take messages in this epoch.  NULL: no memory. */
 struct ftk_tally *ftk_tally_open(struct ftkit_ctx *ctx);
-/* End all rounds.  Letters under way are lost; after a failure, or when no round is under way. */
+/* End all rounds.  Messages under way are lost; after a failure, or when no round is under way. */
 void ftk_tally_close(struct ftk_tally *t);
 
 /* This rank's words of a round.  up_only: only rank 0 needs the result.  FTKIT_ERR_NOMEM,
@@ -32,9 +32,9 @@ bool ftk_tally_told(const struct ftk_tally *t, uint64_t *round, struct ftk_vote 
  * last call, on rank 0; 0: none. */
 int ftk_tally_ask(struct ftk_tally *t, int64_t number);
 int64_t ftk_tally_asked(struct ftk_tally *t);
-/* Rounds below this number are void: late letters about them are ignored. */
+/* Rounds below this number are void: late messages about them are ignored. */
 void ftk_tally_void(struct ftk_tally *t, uint64_t below);
-/* Take and send letters, without waiting.  FTKIT_ERR_PEER: a rank has failed. */
+/* Take and send messages, without waiting.  FTKIT_ERR_PEER: a rank has failed. */
 int ftk_tally_poll(struct ftk_tally *t);
 
 #endif

@@ -26,7 +26,7 @@
 #define EXTRA_FIRST (1 << 30)
 #define EXTRA_PERSISTENT (1 << 19)
 _Static_assert(EXTRA_FIRST + (FTK_LOG_EXTRAS - 1) * EXTRA_PERSISTENT < INT32_MAX - EXTRA_PERSISTENT,
-    "the last tag is that of letters");
+    "the last tag is that of control messages");
 
 #define SMALL_BCAST 512 /* bytes of a broadcast without a schedule */
 

@@ -20,7 +20,7 @@
  * If the plane of the leader stands still after a loss, the lowest other plane leads from then on.
  * Outcomes of the old leaders have spread by messages: the outcome of one rank may be the reason of
  * an outcome of another.  So each new leader has to know all that its predecessor has decided, also
- * what no letter has told.  A live predecessor sends the rest in the repair (last_letters()).  The
+ * what no message has told.  A live predecessor sends the rest in the repair (send_last()).  The
  * determinants of a lost one are in shared memory of its node, and the repair has told them to all
  * (adopt()).  Invariant: the list of each follower is the beginning of the list of its leader.
  * [docs/model/lead.pml] */
@@ -34,7 +34,7 @@
 #include "log/p2p.h"
 #include "log/plane.h"
 
-/* A letter, in words of 64 bits: this head, then the determinants. */
+/* A message of the leader, in words of 64 bits: this head, then the determinants. */
 struct head {
     uint64_t lines;   /* committed before the determinants */
     uint64_t from, n; /* number of the first determinant, from 0; how many follow */
@@ -42,7 +42,7 @@ struct head {
 };
 enum { HEAD_WORDS = sizeof(struct head) / 8, DET_WORDS = sizeof(struct ftk_det) / 8, TAG_LEAD = 1 };
 
-/* A letter of the next interval: the leader has seen the commit of a line, and this rank has
+/* A message of the next interval: the leader has seen the commit of a line, and this rank has
  * not. */
 struct early {
     struct early *next;
@@ -51,11 +51,11 @@ struct early {
 };
 
 static struct {
-    uint64_t lines;       /* of which interval the rest is */
-    size_t told;          /* leader: determinants that the followers have got */
-    uint64_t drained;     /* the last such letter told, or got */
-    bool astray;          /* follower: it has other determinants than its leader */
-    bool withholds, news; /* follower: receives wait for matches; there may be some */
+    uint64_t lines;          /* of which interval the rest is */
+    size_t told;             /* leader: determinants that the followers have got */
+    uint64_t drained;        /* the last such message told, or got */
+    bool astray;             /* follower: it has other determinants than its leader */
+    bool withholds, arrived; /* follower: receives wait for matches; there may be some */
     struct early *early, **early_end;
 } lead;
 
@@ -65,7 +65,7 @@ static void begin_interval(void)
     lead.told = 0;
     lead.drained = 0;
     lead.astray = false;
-    lead.news = true;
+    lead.arrived = true;
 }
 
 /* ---- who leads -------------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ static bool follows(void)
 
 /* ---- the leader ----------------------------------------------------------------------------- */
 
-/* Sources in a letter are ranks within the plane. */
+/* Sources in a message are ranks within the plane. */
 static struct ftk_det of_plane(struct ftk_det det)
 {
     if ((det.kind == FTK_DET_RECV || det.kind == FTK_DET_PROBE) && det.a >= 0)
@@ -103,7 +103,7 @@ static struct ftk_det of_plane(struct ftk_det det)
 }
 
 /* The determinants of this rank that the followers lack: from lead.told to the result. */
-static size_t news_of_leader(const struct ftk_det **v)
+static size_t dets_to_send(const struct ftk_det **v)
 {
     size_t n;
     if (lead.lines != ftk_log.line.count)
@@ -112,8 +112,8 @@ static size_t news_of_leader(const struct ftk_det **v)
     return lead.told + (n > lead.told ? ftk_det_whole(*v + lead.told, n - lead.told) : 0);
 }
 
-/* Send a letter with the determinants from lead.told to n to the replicas in these planes. */
-static int send_letter(const struct ftk_det *v, size_t n, uint64_t drained, unsigned planes)
+/* Send a message with the determinants from lead.told to n to the replicas in these planes. */
+static int send_dets(const struct ftk_det *v, size_t n, uint64_t drained, unsigned planes)
 {
     const struct head h = { lead.lines, lead.told, n - lead.told, drained };
     const size_t words = HEAD_WORDS + (n - lead.told) * DET_WORDS;
@@ -126,7 +126,7 @@ static int send_letter(const struct ftk_det *v, size_t n, uint64_t drained, unsi
         const struct ftk_det det = of_plane(v[i]);
         memcpy(w + HEAD_WORDS + (i - lead.told) * DET_WORDS, &det, sizeof det);
     }
-    int result = MPI_SUCCESS; /* a dead replica does not keep the letter from the others */
+    int result = MPI_SUCCESS; /* a dead replica does not keep the message from the others */
     for (int p = 0; p < ftk_log.ctx->cfg.replicas; p++) {
         if (!(planes >> p & 1) || p * size + home == ftk_log.me)
             continue;
@@ -143,10 +143,10 @@ static void tell(uint64_t drained)
     const struct ftk_det *v;
     if (!is_ready() || !leads())
         return;
-    const size_t n = news_of_leader(&v);
+    const size_t n = dets_to_send(&v);
     if (n == lead.told && drained == lead.drained)
         return;
-    if (send_letter(v, n, drained, ~ftk_log.ctx->replica.stale) != MPI_SUCCESS) {
+    if (send_dets(v, n, drained, ~ftk_log.ctx->replica.stale) != MPI_SUCCESS) {
         ftk_detect_raise(ftk_log.ctx); /* of a dead follower: the repair tells all again */
         return;
     }
@@ -197,7 +197,7 @@ static void go_astray(void)
     lead.astray = true;
 }
 
-static void read_letter(const uint64_t *w, const struct head *h)
+static void read_dets(const uint64_t *w, const struct head *h)
 {
     if (lead.astray)
         return;
@@ -205,7 +205,7 @@ static void read_letter(const uint64_t *w, const struct head *h)
         go_astray();
         return;
     }
-    lead.news = lead.news || h->n > 0;
+    lead.arrived = lead.arrived || h->n > 0;
     lead.drained = h->drained;
 }
 
@@ -222,8 +222,8 @@ static int keep_for_later(const uint64_t *w, size_t words)
     return MPI_SUCCESS;
 }
 
-/* A letter of an earlier interval is late: its line has been committed. */
-static int take_letter(const uint64_t *w, size_t words)
+/* A message of an earlier interval is late: its line has been committed. */
+static int take_dets(const uint64_t *w, size_t words)
 {
     struct head h;
     if (words < HEAD_WORDS)
@@ -236,7 +236,7 @@ static int take_letter(const uint64_t *w, size_t words)
     if (h.lines > lead.lines)
         return keep_for_later(w, words);
     if (h.lines == lead.lines)
-        read_letter(w, &h);
+        read_dets(w, &h);
     return MPI_SUCCESS;
 }
 
@@ -246,7 +246,7 @@ static int control(int context, MPI_Message *m, const MPI_Status *s)
     size_t words;
     int rc = ftk_control_recv(context, m, s, &w, &words);
     if (rc == MPI_SUCCESS)
-        rc = take_letter(w, words);
+        rc = take_dets(w, words);
     free(w);
     return rc;
 }
@@ -264,9 +264,9 @@ static void withheld(void)
 /* Post the receives whose match is known now, or all if this rank does not follow any more. */
 static void post_withheld(void)
 {
-    if (!lead.withholds || (!lead.news && follows()))
+    if (!lead.withholds || (!lead.arrived && follows()))
         return;
-    lead.withholds = lead.news = false;
+    lead.withholds = lead.arrived = false;
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next;
         if (r->kind == FTK_REQ_RECV && r->state == FTK_REQ_WAITING)
@@ -294,7 +294,7 @@ static void pass_line(enum ftk_pass kind, bool first)
     begin_interval();
     while (e) {
         struct early *next = e->next;
-        (void)take_letter(e->w, e->words); /* the letter was whole */
+        (void)take_dets(e->w, e->words); /* the message was whole */
         free(e);
         e = next;
     }
@@ -302,7 +302,7 @@ static void pass_line(enum ftk_pass kind, bool first)
 
 /* In a repair, on the old communicators: what this rank has decided, and could not tell any more
  * since a failure was known.  The followers drain it.  An error is that of a dead follower. */
-static void last_letters(const struct ftk_log_repair *r)
+static void send_last(const struct ftk_log_repair *r)
 {
     const int n = ftk_log_plane_size();
     const struct ftk_det *v;
@@ -311,9 +311,9 @@ static void last_letters(const struct ftk_log_repair *r)
         return;
     for (int p = 0; p < ftk_log.ctx->cfg.replicas; p++)
         live |= (unsigned)!r->is_new[p * n + r->me % n] << p;
-    const size_t end = news_of_leader(&v);
+    const size_t end = dets_to_send(&v);
     if (end > lead.told)
-        (void)send_letter(v, end, lead.drained, live & ~ftk_log.ctx->replica.stale);
+        (void)send_dets(v, end, lead.drained, live & ~ftk_log.ctx->replica.stale);
     lead.told = end;
 }
 
@@ -335,7 +335,7 @@ static void adopt(const struct ftk_log_repair *r)
     free(mine);
 }
 
-/* Letters of the old epoch may be lost: the leader, which may be another one, tells all again. */
+/* Messages of the old epoch may be lost: the leader, which may be another one, tells all again. */
 static int install(const struct ftk_log_repair *r)
 {
     forget_early();
@@ -386,7 +386,7 @@ const struct ftk_det_mode ftk_mode_node_led = {
     .part = { .close = close_lead,
         .serve = serve,
         .line = pass_line,
-        .quiesce = last_letters,
+        .quiesce = send_last,
         .install = install },
     .control = control,
     .recorded = recorded,

@@ -1,4 +1,4 @@
-/* Mode node with checkpoint.line = apart: stop letters.
+/* Mode node with checkpoint.line = apart: stop messages.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -6,8 +6,8 @@
  * may get a message that depends on them before its own cut.  A rank stops recording when it knows
  * that all ranks have cut.  Its later choices are in no set.  A rank that still records must not
  * record a choice that depends on such a choice: a replay could not repeat it.  So a rank that has
- * stopped and then chosen something sends a control message, the stop letter, before its next
- * message to each rank, on the same communicator.  The receiver of a stop letter stops, too, and
+ * stopped and then chosen something sends a control message, the stop message, before its next
+ * message to each rank, on the same communicator.  The receiver of a stop message stops, too, and
  * counts as a rank that has chosen. [Schulz et al., SC 2004, 3.1, has a bit in each message
  * instead] */
 #include <stdlib.h>
@@ -18,14 +18,14 @@
 #include "log/mode.h"
 #include "log/p2p.h"
 
-static bool *told;    /* [n * FTK_LOG_COMMS] this rank has sent the letter for the open set */
+static bool *told;    /* [n * FTK_LOG_COMMS] this rank has sent a stop message for the open set */
 static bool received; /* this rank has received one for the open set */
 
-static int open_letters(int n)
+static int open_stop(int n)
 {
     if (!told)
         told = calloc((size_t)n * FTK_LOG_COMMS, sizeof *told);
-    return told ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "stop letters");
+    return told ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "stop messages");
 }
 
 static bool *place_of(int dest, int context)
@@ -38,7 +38,7 @@ static int cut(bool apart)
     if (!apart)
         return FTKIT_OK;
     received = false;
-    for (int i = 0, n = ftk_peers_count(); i < n; i++) /* no other rank has got a letter */
+    for (int i = 0, n = ftk_peers_count(); i < n; i++) /* no other rank has got a stop message */
         memset(place_of(ftk_peers_rank(i), 0), 0, FTK_LOG_COMMS * sizeof *told);
     return FTKIT_OK;
 }
@@ -84,7 +84,7 @@ static int absorb(int context, int source)
     return ftk_log.apart.open ? ftk_control_all(context, source, control) : MPI_SUCCESS;
 }
 
-static void close_letters(void)
+static void close_stop(void)
 {
     free(told);
     told = NULL;
@@ -93,7 +93,7 @@ static void close_letters(void)
 
 const struct ftk_det_mode ftk_mode_node_apart = { .records = true,
     .in_band = true,
-    .part = { .open = open_letters, .close = close_letters, .cut = cut },
+    .part = { .open = open_stop, .close = close_stop, .cut = cut },
     .needs_request = needs_request,
     .before = before,
     .absorb = absorb,

@@ -71,7 +71,7 @@ static int look_for_message(const struct ftk_envelope *want, bool *found, MPI_St
             return rc;
         const bool control = ftk_log.mode->in_band && s->MPI_TAG == FTK_CONTROL_TAG;
         const int of = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
-        int next; /* a stop letter, which may be of a set that is over: it is not absorbed */
+        int next; /* a stop message, which may be of a set that is over: it is not absorbed */
         rc = control && ftk_log.apart.on
                  ? ftk_control_next(context, s->MPI_SOURCE, ftk_log.mode->control, &next)
                  : ftk_mode_absorb(context, s->MPI_SOURCE);

@@ -849,7 +849,7 @@ void ftk_apart_freeze(void)
     else if (a.state != AWAY)
         keep_request(ftk_log.ctx);
     ftk_flush_start_drop(&a.start);
-    a.asked = 0; /* letters are lost */
+    a.asked = 0; /* messages are lost */
     a.error = a.local_error = FTKIT_OK;
     a.state = ftk_log.apart.open ? FROZEN : AWAY;
 }
