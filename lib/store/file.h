@@ -25,7 +25,7 @@ struct ftk_file {
     char what[72];           /* begins every message: "set 12, part-00000.h5" */
 };
 
-/* Write the whole of buf at a position of the file, unless f->err is set.  Returns f->err: 0, or the
+/* Write the whole of buf at a position of the file, unless f->err is set.  Returns f->err: 0, or
  * errno of this write or of an earlier one. */
 int ftk_file_write(struct ftk_file *f, const void *buf, size_t bytes, uint64_t at);
 

@@ -64,8 +64,8 @@ struct ftk_h5_quiet {
 void ftk_h5_quiet(struct ftk_h5_quiet *q);
 void ftk_h5_loud(const struct ftk_h5_quiet *q);
 
-/* Fail after an HDF5 call on io has failed: with io->file->err if this is set, else with code and the
- * innermost entry of HDF5's error stack. */
+/* Fail after an HDF5 call on io has failed: with io->file->err if this is set, else with code and
+ * the innermost entry of HDF5's error stack. */
 int ftk_h5_fail_at(const char *file, int line, const struct ftk_h5_io *io, int code,
     const char *fmt, ...) FTK_PRINTF(5, 6);
 #define ftk_h5_fail(io, code, ...) ftk_h5_fail_at(__FILE__, __LINE__, (io), (code), __VA_ARGS__)
