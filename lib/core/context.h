@@ -291,8 +291,7 @@ struct ftk_stats {
     double restore_s;
 };
 
-/* A context.  Only the module that owns a part changes the part; open.c, loop.c and the repair use
- * all parts. */
+/* A context.  open.c, loop.c and the repair use all parts. */
 struct ftkit_ctx {
     struct ftk_config cfg;
     struct ftk_identity identity; /* the same on all ranks, see share_identity() */

@@ -41,8 +41,9 @@ struct ftk_unexp;
  * failure of another team changes no phase.  After an error that the log cannot repair the phase
  * stays ROLLING_BACK, and all calls fail.
  *
- * Invariant: the log changes the phase only in ftk_recovery_install(), when the line is restored,
- * and when a line is committed. */
+ * Invariant: ftk_log_enter() and ftk_log_begin_rollback() alone change the phase.  The log calls
+ * them in a repair, when the line is restored, when a line is committed, and when a context is
+ * closed or ends with an error. */
 enum ftk_phase {
     FTK_PHASE_NORMAL,
     FTK_PHASE_ROLLING_BACK, /* calls fail until the line is restored */

@@ -102,7 +102,7 @@ bool ftk_log_refuses(const char *call)
     if (!ftk_log.mode->refuses)
         return false;
     ftk_report(FTKIT_ERROR,
-        "context %s: rank %d: %s: what it comes to is open, and log.determinants = refuse",
+        "context %s: rank %d: %s: its outcome depends on time, and log.determinants = refuse",
         ctx->cfg.name, ftk_log.me, call);
     return true;
 }

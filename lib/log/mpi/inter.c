@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * One is a virtual communicator with a second list of ranks.  Its context is free at all ranks
- * of both groups, so a context and a sender still tell a message, and in the log, in a repair
- * and in a replay there is nothing that knows of two groups. */
+ * An intercommunicator is a virtual communicator with a second list of ranks.  Its context is
+ * unused at all ranks of both groups.  So a context and a sender still identify a message, and the
+ * log, a repair and a replay need not distinguish the groups. */
 #include <stdlib.h>
 
 #include "log/coll.h"
@@ -62,8 +62,8 @@ struct creating {
 
 /* ---- making one -------------------------------------------------------------------------
  * The local group agrees first (ftk_make_agree), so that its leader can speak for it.  The
- * leaders tell each other what their groups could use and who is in them, and then their
- * groups.  From there on every rank of both groups knows the same. */
+ * two leaders exchange the members and the unused contexts of their groups, and each leader sends
+ * the result to its group.  From there on every rank of both groups knows the same. */
 
 /* Exchange a message with the other leader. */
 static int swap(

@@ -161,7 +161,7 @@ static void clear_channels(void)
     in_bytes = 0;
 }
 
-/* The line, or the cut, is here, if its set is committed. */
+/* Each channel notes its place now: the line, or the cut, if the set is committed. */
 static void mark_channels(void)
 {
     for (size_t i = 0; i < ftk_log.channels.table.n; i++) {

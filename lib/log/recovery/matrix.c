@@ -171,7 +171,7 @@ static int prepare(const struct ftkit_ctx *ctx, struct writing *w)
                                               : ftk_fail(FTKIT_ERR_NOMEM, "communication matrix");
 }
 
-/* What is wrong with the file the others need not know. */
+/* On rank 0.  An error of the file is reported here, and is no error of the other ranks. */
 static int write_file(struct ftk_chan *ch, struct writing *w)
 {
     uint64_t pairs = 0;

@@ -365,8 +365,8 @@ static int report_strange(const struct ftk_req *r)
         "replacement waits for %s, which the lost process has not received%s",
         ftk_log.ctx->cfg.name, ftk_log.me, text,
         ftk_log.line.setup_unread
-            ? ", as far as can be known, for no set in files tells and none is in "
-              "memory: the job has to start again"
+            ? ", as far as ftkit knows (the record of its set-up could not be read): "
+              "start the job again"
             : ": set-up has to be the same");
     return MPI_ERR_PENDING;
 }

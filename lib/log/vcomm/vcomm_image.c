@@ -1,14 +1,14 @@
-/* Recipes: the communicators of a line, as they lie in a set, so that a replacement has
- * those that were made inside the loop, too.
+/* The image of the communicators in a set: a replacement makes them from it, also those that the
+ * lost process had made inside the loop.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Words of 64 bits per communicator: context, collectives begun on it, words of its image
- * (0: one that is always there), and these: its members and its topology.  Since version 3 of
- * the state follow the members of the remote group, an empty list for an intracommunicator;
- * and, of one whose context shares its communicator, the contexts of the members, of the local
- * group first.  Of a list, one more than its length and the list, or 0 when it is not there:
- * an empty one is there. */
+ * Each communicator has, in words of 64 bits: its context, the number of collectives begun on it,
+ * the number of words that follow (0: the communicator exists in every process), its size, its
+ * members, and the numbers and lists of its topology.  Since version 3 of the state there are also
+ * the list of the remote group (absent for an intracommunicator) and, if several contexts share
+ * the real communicator, the context of each member, those of the local group first.  A list is
+ * its length plus one and its elements; 0 is an absent list, 1 an empty one. */
 #include <stdlib.h>
 #include <string.h>
 
