@@ -82,7 +82,7 @@ LIB_CFLAGS = $(CFLAGS_ALL) $(PMIX_CFLAGS) $(PLAIN) -fPIC -fvisibility=hidden
 # System and MPI differences live in pairs of files with one interface.
 # The log has handles of its own that fit into those of Open MPI, and repairs.
 SKIP = $(if $(filter ulfm,$(MPI_KIND)),lib/core/mpi_plain.c lib/core/log_none.c,lib/core/mpi_ulfm.c lib/log/%) \
-    $(if $(filter yes,$(HAVE_PMIX)),lib/core/mpi_tell_none.c,lib/core/mpi_tell_pmix.c) \
+    $(if $(filter yes,$(HAVE_PMIX)),lib/core/mpi_notify_none.c,lib/core/mpi_notify_pmix.c) \
     $(if $(filter yes,$(PMEM)),lib/store/place_pmem_none.c,lib/store/place_pmem.c)
 LIB_SRC = $(filter-out $(SKIP),$(wildcard lib/*.c lib/*/*.c lib/*/*/*.c))
 CALLS_OBJ := $(if $(filter ulfm,$(MPI_KIND)),$(GEN)/mpi_calls.o)

@@ -377,7 +377,7 @@ static void note(const struct ftk_kills *k, const struct ftk_state *s, int attem
         return;
     x->attempts = attempt + 1;
     x->opened = x->opened || k->opened_s > 0;
-    x->repaired = x->repaired || ftk_state_told(s)->repaired;
+    x->repaired = x->repaired || ftk_state_facts(s)->repaired;
     if (k->opened_s > 0 && ftk_state_is_open(s))
         x->open_s = now - k->opened_s;
     for (size_t i = 0; k->progress && x->set_s < 0 && i < FTK_PROGRESS_SETS; i++)

@@ -234,7 +234,7 @@ enum ftk_ranks_news ftk_ranks_look(struct ftk_ranks *w, const struct ftk_state *
     double now = ftk_now_s();
     if (w->off || now < w->due)
         return FTK_RANKS_WELL;
-    w->opened = ftk_state_told(s)->opened;
+    w->opened = ftk_state_facts(s)->opened;
     if (w->hunting)
         hunt(w, s);
     double step = now - w->last < STEP_MAX_S ? now - w->last : STEP_MAX_S;

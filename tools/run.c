@@ -33,12 +33,12 @@ void ftk_run_say(const char *fmt, ...)
 /* After an attempt that is not lost: the exit code of the run. */
 static int last_word(const struct ftk_run *r, const struct ftk_try *a, bool opened)
 {
-    const struct ftk_told *told = ftk_state_told(a->state);
+    const struct ftk_state_facts *facts = ftk_state_facts(a->state);
     int code = ftk_try_verdict(a);
     bool wanted = a->how == BY_SIGNAL || a->how == BY_TIMEOUT;
     ftk_try_tell(a);
-    if (!wanted && code != 0 && !told->opened && told->hopeless[0]) {
-        ftk_run_say("no context could be opened: %s", ftk_tool_why(told->hopeless));
+    if (!wanted && code != 0 && !facts->opened && facts->hopeless[0]) {
+        ftk_run_say("no context could be opened: %s", ftk_tool_why(facts->hopeless));
         return TOOL_USAGE;
     }
     if (!wanted && code == 0 && !opened && r->spares > 0) {
@@ -85,7 +85,7 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
         if (rc != 0)
             return rc;
         bool again = false;
-        opened = opened || ftk_state_told(a.state)->opened;
+        opened = opened || ftk_state_facts(a.state)->opened;
         if (ftk_try_lost(&a)) {
             rc = ftk_try_verdict(&a);
             again = !a.halting && ftk_past_again(r, &a, &past, &rc);
@@ -95,7 +95,7 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
             rc = last_word(r, &a, opened);
         }
         log_end(&a, again);
-        r->resumes = r->resumes || ftk_state_told(a.state)->set > 0;
+        r->resumes = r->resumes || ftk_state_facts(a.state)->set > 0;
         ftk_state_end(a.state);
         if (!again)
             return rc;

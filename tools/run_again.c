@@ -39,14 +39,14 @@ static uint64_t position(const struct ftk_past *past, bool furthest)
 /* Progress means that the program has come further than before.  A new set alone is no progress:
  * a restarted job with the message log writes a set at its first call. */
 static bool has_progressed(
-    const struct ftk_run *r, struct ftk_past *past, const struct ftk_told *told)
+    const struct ftk_run *r, struct ftk_past *past, const struct ftk_state_facts *facts)
 {
     uint64_t now = position(past, true);
     bool further = now > past->furthest;
     if (now == 0) /* the position is not known */
-        further = told->set > past->known && told->nsets > r->log;
+        further = facts->set > past->known && facts->nsets > r->log;
     past->furthest = now;
-    past->known = told->set > past->known ? told->set : past->known;
+    past->known = facts->set > past->known ? facts->set : past->known;
     return further;
 }
 
@@ -61,7 +61,7 @@ static bool crashes_again(const struct ftk_try *a, struct ftk_past *past)
                  && at <= past->crashed_at + 1;
     past->crashed_at = at;
     past->crash = sig;
-    return again || ftk_state_told(a->state)->again;
+    return again || ftk_state_facts(a->state)->again;
 }
 
 /* The program crashes at the same place.  The set may have the cause: try an older one, once,
@@ -88,21 +88,21 @@ static bool may_try_older(
 
 /* Whether replicas have differed before the first set, as in the attempt before: no flipped bit is
  * the reason. */
-static bool differs_again(const struct ftk_told *told, struct ftk_past *past)
+static bool differs_again(const struct ftk_state_facts *facts, struct ftk_past *past)
 {
-    const bool again = told->differ && past->differed;
-    past->differed = told->differ;
+    const bool again = facts->differ && past->differed;
+    past->differed = facts->differ;
     return again;
 }
 
 bool ftk_past_again(struct ftk_run *r, const struct ftk_try *a, struct ftk_past *past, int *code)
 {
-    const struct ftk_told *told = ftk_state_told(a->state);
+    const struct ftk_state_facts *facts = ftk_state_facts(a->state);
     char how[512];
     ftk_try_describe(a, how, sizeof how);
-    const bool again = crashes_again(a, past), differs = differs_again(told, past);
+    const bool again = crashes_again(a, past), differs = differs_again(facts, past);
     r->older = false;
-    if (has_progressed(r, past, told))
+    if (has_progressed(r, past, facts))
         past->used = 0;
     if (again)
         return may_try_older(r, a, past, how);
@@ -112,19 +112,19 @@ bool ftk_past_again(struct ftk_run *r, const struct ftk_try *a, struct ftk_past 
             a->number + 1, how);
         return false;
     }
-    if (told->busy[0]) {
+    if (facts->busy[0]) {
         ftk_run_say(
             "attempt %d ended: %s. There is no relaunch, which would continue from the sets "
             "of the other job: start again when that job has ended, or with another "
             "directory or context.name",
-            a->number + 1, told->busy);
+            a->number + 1, facts->busy);
         *code = TOOL_USAGE;
         return false;
     }
-    if (told->hopeless[0]) {
+    if (facts->hopeless[0]) {
         ftk_run_say("attempt %d ended: %s: every relaunch would end in the same way, so there is "
                     "none; correct the error, or begin anew with --fresh",
-            a->number + 1, ftk_tool_why(told->hopeless));
+            a->number + 1, ftk_tool_why(facts->hopeless));
         *code = TOOL_USAGE;
         return false;
     }

@@ -192,13 +192,13 @@ static void watch(const struct ftk_run *r, struct ftk_try *a, struct ftk_ranks *
             a->how = BY_ABORT;
             return;
         }
-        double fatal_at = ftk_state_told(a->state)->fatal_at;
+        double fatal_at = ftk_state_facts(a->state)->fatal_at;
         if (fatal_at > 0 && now > fatal_at + FATAL_GRACE_S && !a->sig) {
             a->how = BY_FATAL;
             return;
         }
         take_wanted(a);
-        double halted_at = ftk_state_told(a->state)->halted_at;
+        double halted_at = ftk_state_facts(a->state)->halted_at;
         if (halted_at > 0 && now > halted_at + r->halt_timeout_s && !a->sig) {
             a->how = BY_HALT;
             ftk_run_say("the program goes on after FTKIT_HALT: ending it");
@@ -223,7 +223,7 @@ static void take_status(struct ftk_try *a, int status)
     ftk_run_say("mpirun does not end although all processes of the job have; ending it");
     if (status > 0)
         a->status = status;
-    else if (!lost && (status == 0 || ftk_state_told(a->state)->opened))
+    else if (!lost && (status == 0 || ftk_state_facts(a->state)->opened))
         a->status = 0;
     else if (!lost)
         ftk_run_say("their exit codes are not known; taken as %d", TOOL_FAIL);
@@ -232,7 +232,7 @@ static void take_status(struct ftk_try *a, int status)
 /* mpirun was killed after the job had closed its contexts: the job may still end well. */
 static bool is_orphaned(const struct ftk_try *a)
 {
-    return a->how == BY_ITSELF && WIFSIGNALED(a->status) && ftk_state_told(a->state)->opened
+    return a->how == BY_ITSELF && WIFSIGNALED(a->status) && ftk_state_facts(a->state)->opened
            && !ftk_state_is_open(a->state);
 }
 

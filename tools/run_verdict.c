@@ -12,7 +12,7 @@
 
 bool ftk_try_headless(const struct ftk_try *a)
 {
-    return a->how == BY_ITSELF && WIFSIGNALED(a->status) && !ftk_state_told(a->state)->opened;
+    return a->how == BY_ITSELF && WIFSIGNALED(a->status) && !ftk_state_facts(a->state)->opened;
 }
 
 static int code_of(int status)
@@ -22,7 +22,7 @@ static int code_of(int status)
 
 void ftk_try_describe(const struct ftk_try *a, char *text, size_t bytes)
 {
-    const struct ftk_told *told = ftk_state_told(a->state);
+    const struct ftk_state_facts *facts = ftk_state_facts(a->state);
     const struct ftk_end *first = ftk_state_first(a->state);
     int code = code_of(a->status);
     char rank[32] = "a rank", end[128] = "";
@@ -39,8 +39,8 @@ void ftk_try_describe(const struct ftk_try *a, char *text, size_t bytes)
         snprintf(text, bytes,
             "because mpirun was killed by signal %d (%s) before any context was opened", code - 128,
             strsignal(code - 128));
-    else if (told->fatal_at > 0)
-        snprintf(text, bytes, "by a fatal error: %s%s%s", told->fatal, after, end);
+    else if (facts->fatal_at > 0)
+        snprintf(text, bytes, "by a fatal error: %s%s%s", facts->fatal, after, end);
     else if ((WIFSIGNALED(a->status) || !first) && code > 128 && code - 128 < NSIG)
         snprintf(text, bytes, "by signal %d (%s)", code - 128, strsignal(code - 128));
     else if (!first)
@@ -65,16 +65,16 @@ static bool is_crash(int sig)
  * open one without it. */
 static bool is_killed_early(const struct ftk_try *a)
 {
-    const struct ftk_told *told = ftk_state_told(a->state);
+    const struct ftk_state_facts *facts = ftk_state_facts(a->state);
     const struct ftk_end *cause = ftk_state_cause(a->state);
-    return told->lacking && !told->opened && !told->hopeless[0] && cause
+    return facts->lacking && !facts->opened && !facts->hopeless[0] && cause
            && cause->how == FTK_END_SIGNAL && !is_crash(cause->sig);
 }
 
 bool ftk_try_lost(const struct ftk_try *a)
 {
     if (has_aborted(a) || a->how == BY_SIGNAL || a->how == BY_TIMEOUT
-        || ftk_state_told(a->state)->halted_at > 0)
+        || ftk_state_facts(a->state)->halted_at > 0)
         return false;
     return a->how == BY_LOST_RANK || ftk_try_headless(a) || ftk_state_is_open(a->state)
            || is_killed_early(a);
@@ -88,7 +88,7 @@ int ftk_try_crash(const struct ftk_try *a)
 
 int ftk_try_verdict(const struct ftk_try *a)
 {
-    const struct ftk_told *told = ftk_state_told(a->state);
+    const struct ftk_state_facts *facts = ftk_state_facts(a->state);
     const struct ftk_end *first = ftk_state_first(a->state), *cause = ftk_state_cause(a->state);
     int code = code_of(a->status), bad = first ? ftk_end_code(first) : 0;
     if (a->how == BY_TIMEOUT)
@@ -97,36 +97,36 @@ int ftk_try_verdict(const struct ftk_try *a)
         return TOOL_HALTED;
     if (a->how == BY_SIGNAL)
         return 128 + a->sig;
-    if (told->halted_at > 0) /* however the program has ended: its work is in the set */
+    if (facts->halted_at > 0) /* however the program has ended: its work is in the set */
         return TOOL_HALTED;
-    if (told->mistake || told->unclosed)
+    if (facts->mistake || facts->unclosed)
         return TOOL_FAIL; /* the library has killed the processes: their status says nothing */
-    if (ftk_state_is_open(a->state) || told->fatal_at > 0 || a->how == BY_LOST_RANK)
+    if (ftk_state_is_open(a->state) || facts->fatal_at > 0 || a->how == BY_LOST_RANK)
         return cause ? ftk_end_code(cause) : code ? code : TOOL_FAIL;
-    if (told->repaired && !WIFSIGNALED(a->status))
-        code = told->code; /* the code of mpirun is that of processes that were replaced */
+    if (facts->repaired && !WIFSIGNALED(a->status))
+        code = facts->code; /* the code of mpirun is that of processes that were replaced */
     return bad ? bad : code;
 }
 
 void ftk_try_tell(const struct ftk_try *a)
 {
     const struct ftk_end *first = ftk_state_first(a->state);
-    const struct ftk_told *told = ftk_state_told(a->state);
+    const struct ftk_state_facts *facts = ftk_state_facts(a->state);
     char text[128];
-    if (told->mistake) {
+    if (facts->mistake) {
         ftk_run_say(
             "a mistake of the program ended the job, and a relaunch would meet it again: %s",
-            told->fatal);
+            facts->fatal);
         return;
     }
-    if (told->unclosed) {
+    if (facts->unclosed) {
         ftk_run_say("the program has ended well without ftkit_close: exit code %d, and no relaunch",
             TOOL_FAIL);
         return;
     }
-    if (ftk_try_verdict(a) == TOOL_HALTED && told->halted > 0)
+    if (ftk_try_verdict(a) == TOOL_HALTED && facts->halted > 0)
         ftk_run_say("the job has halted; set %" PRIu64 " is durable: start it again to go on",
-            told->halted);
+            facts->halted);
     else if (ftk_try_verdict(a) == TOOL_HALTED)
         ftk_run_say("the job has halted without files");
     if (!first || a->how == BY_SIGNAL || a->how == BY_TIMEOUT || a->how == BY_HALT)
@@ -137,5 +137,5 @@ void ftk_try_tell(const struct ftk_try *a)
         return;
     }
     ftk_run_say("%s %s", text,
-        told->opened ? "when all contexts were closed" : "before a context was opened");
+        facts->opened ? "when all contexts were closed" : "before a context was opened");
 }

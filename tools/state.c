@@ -65,7 +65,7 @@ struct ftk_state {
     struct ftk_end *lost; /* [nlost] processes whose end does not matter */
     size_t nlost, lost_room;
     int well, badly; /* numbers of ends of processes of the job, as reported by mpirun */
-    struct ftk_told told;
+    struct ftk_state_facts facts;
 };
 
 /* ---- lines of the library ------------------------------------------------------------ */
@@ -93,7 +93,7 @@ static void forget_ends(struct ftk_state *s)
     s->sure = false;
 }
 
-static void take_set(struct ftk_told *t, uint64_t set)
+static void take_set(struct ftk_state_facts *t, uint64_t set)
 {
     if (set <= t->set)
         return;
@@ -101,7 +101,7 @@ static void take_set(struct ftk_told *t, uint64_t set)
     t->nsets++;
 }
 
-static void take_fatal(struct ftk_told *t, const char *text)
+static void take_fatal(struct ftk_state_facts *t, const char *text)
 {
     if (t->fatal_at > 0)
         return;
@@ -166,15 +166,15 @@ static void take_repaired(struct ftk_state *s, const char *name)
     if (*name) {
         struct context *c = context_of(s, name + 1);
         c->open = c->open > 0 ? c->open : 1;
-        s->told.opened = true;
+        s->facts.opened = true;
     }
-    s->told.repaired = true;
+    s->facts.repaired = true;
     forget_ends(s);
 }
 
 static void library_line(struct ftk_state *s, char *line)
 {
-    struct ftk_told *t = &s->told;
+    struct ftk_state_facts *t = &s->facts;
     char *rest = line + strcspn(line, " ");
     if (*rest)
         *rest++ = '\0';
@@ -406,7 +406,7 @@ void ftk_state_end(struct ftk_state *s)
 
 bool ftk_state_is_open(const struct ftk_state *s)
 {
-    if (s->told.mistake || s->told.unclosed) /* whatever the other ranks still do meanwhile */
+    if (s->facts.mistake || s->facts.unclosed) /* whatever the other ranks still do meanwhile */
         return false;
     for (size_t i = 0; i < s->ncontexts; i++)
         if (s->contexts[i].open > 0)
@@ -420,9 +420,9 @@ bool ftk_state_has_joined(const struct ftk_state *s, long job, long rank)
     return find_end(s->joined, s->njoined, &e) != NULL;
 }
 
-const struct ftk_told *ftk_state_told(const struct ftk_state *s)
+const struct ftk_state_facts *ftk_state_facts(const struct ftk_state *s)
 {
-    return &s->told;
+    return &s->facts;
 }
 
 const struct ftk_end *ftk_state_first(const struct ftk_state *s)

@@ -26,7 +26,7 @@ int ftk_end_code(const struct ftk_end *e);
 void ftk_end_text(const struct ftk_end *e, char *text, size_t bytes);
 
 /* Facts that the library has written so far. */
-struct ftk_told {
+struct ftk_state_facts {
     bool opened; /* a context */
     bool repaired;
     int code; /* exit code that a process has announced, 0: none */
@@ -52,7 +52,7 @@ void ftk_state_end(struct ftk_state *s);
 /* Read the lines that were added since the last call. */
 void ftk_state_read(struct ftk_state *s);
 bool ftk_state_is_open(const struct ftk_state *s); /* at least one context is open */
-const struct ftk_told *ftk_state_told(const struct ftk_state *s);
+const struct ftk_state_facts *ftk_state_facts(const struct ftk_state *s);
 /* The first process that ended badly since a context was last opened, repaired or closed;
  * NULL: none did, or mpirun does not report ends. */
 const struct ftk_end *ftk_state_first(const struct ftk_state *s);

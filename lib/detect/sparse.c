@@ -14,7 +14,7 @@ struct message {
     uint64_t sum; /* of the members above */
 };
 
-struct telling {
+struct exchange {
     const struct ftk_sure *s;
     unsigned round;
     int me, tag;
@@ -22,7 +22,7 @@ struct telling {
     MPI_Request *sends;       /* [n] */
     int n;
     struct ftk_minimum *minimum; /* under way since all sends have ended */
-    void (*take)(const struct ftk_told *told);
+    void (*take)(const struct ftk_sparse_word *in);
 };
 
 static uint64_t sum_of(const struct message *m)
@@ -30,12 +30,12 @@ static uint64_t sum_of(const struct message *m)
     return ftk_xxh3(m, offsetof(struct message, sum));
 }
 
-static int break_with(const struct telling *t, int mpi_rc)
+static int break_with(const struct exchange *t, int mpi_rc)
 {
     return ftk_chan_break(t->s->ch, mpi_rc, t->s->what);
 }
 
-static int begin_sends(struct telling *t, const struct ftk_told *out)
+static int begin_sends(struct exchange *t, const struct ftk_sparse_word *out)
 {
     for (int i = 0; i < t->n; i++) {
         struct message *m = &t->messages[i];
@@ -51,13 +51,13 @@ static int begin_sends(struct telling *t, const struct ftk_told *out)
     return FTKIT_OK;
 }
 
-static bool is_good(const struct telling *t, const struct message *m, int source)
+static bool is_good(const struct exchange *t, const struct message *m, int source)
 {
     return m->sum == sum_of(m) && m->round == t->round && m->from == source && m->to == t->me;
 }
 
 /* Receive the messages that are here. */
-static int receive(struct telling *t, bool *any)
+static int receive(struct exchange *t, bool *any)
 {
     for (int flag = 1; flag;) {
         MPI_Message m;
@@ -73,14 +73,14 @@ static int receive(struct telling *t, bool *any)
             rc = MPI_ERR_OTHER;
         if (rc != MPI_SUCCESS)
             return break_with(t, rc);
-        t->take(&(struct ftk_told){ source, in.number });
+        t->take(&(struct ftk_sparse_word){ source, in.number });
         *any = true;
     }
     return FTKIT_OK;
 }
 
 /* One look.  *done: all ranks have all numbers. */
-static int look(struct telling *t, int64_t *word, bool *idle, bool *done)
+static int look(struct exchange *t, int64_t *word, bool *idle, bool *done)
 {
     bool any = false, sent = true;
     int rc = receive(t, &any);
@@ -97,7 +97,7 @@ static int look(struct telling *t, int64_t *word, bool *idle, bool *done)
     return rc;
 }
 
-static int run(struct telling *t, const struct ftk_told *out, int64_t *word)
+static int run(struct exchange *t, const struct ftk_sparse_word *out, int64_t *word)
 {
     unsigned turns = 0;
     bool idle, done = false;
@@ -117,11 +117,11 @@ static int run(struct telling *t, const struct ftk_told *out, int64_t *word)
     return rc;
 }
 
-int ftk_sparse_tell(const struct ftk_sure *s, unsigned round, const struct ftk_told *out, int n,
-    int64_t *word, void (*take)(const struct ftk_told *told))
+int ftk_sparse_exchange(const struct ftk_sure *s, unsigned round, const struct ftk_sparse_word *out,
+    int n, int64_t *word, void (*take)(const struct ftk_sparse_word *in))
 {
     /* a rank that has left a round may begin the next one before another rank has left it */
-    struct telling t = { .s = s,
+    struct exchange t = { .s = s,
         .round = round,
         .n = n,
         .take = take,

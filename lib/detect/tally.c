@@ -259,13 +259,13 @@ int ftk_tally_say(struct ftk_tally *t, uint64_t round, const struct ftk_vote *v,
     return add(t, r, v, up_only ? UP_ONLY : UP);
 }
 
-int ftk_tally_tell(struct ftk_tally *t, uint64_t round, const struct ftk_vote *v)
+int ftk_tally_announce(struct ftk_tally *t, uint64_t round, const struct ftk_vote *v)
 {
     struct round *r = round_of(t, round);
     return r ? over(t, r, v, true) : ftk_fail(FTKIT_ERR_INTERNAL, "too many rounds of tallies");
 }
 
-bool ftk_tally_told(const struct ftk_tally *t, uint64_t *round, struct ftk_vote *v)
+bool ftk_tally_announced(const struct ftk_tally *t, uint64_t *round, struct ftk_vote *v)
 {
     *round = 0;
     for (int i = 0; i < ROUNDS; i++) {

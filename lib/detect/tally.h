@@ -1,4 +1,4 @@
-/* Tallies: votes that nobody waits for.
+/* Tallies: votes that no process waits for.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -21,13 +21,13 @@ void ftk_tally_close(struct ftk_tally *t);
 /* This rank's words of a round.  up_only: only rank 0 needs the result.  FTKIT_ERR_NOMEM,
  * FTKIT_ERR_PEER. */
 int ftk_tally_say(struct ftk_tally *t, uint64_t round, const struct ftk_vote *v, bool up_only);
-/* Rank 0 tells words to all ranks as the result of a round, before all ranks have said theirs.  A
- * round that rank 0 tells with v->voters = 0 is found by ftk_tally_told(). */
-int ftk_tally_tell(struct ftk_tally *t, uint64_t round, const struct ftk_vote *v);
+/* Rank 0 announces words to all ranks as the result of a round, before all ranks have given theirs.
+ * A round that rank 0 announces with v->voters = 0 is found by ftk_tally_announced(). */
+int ftk_tally_announce(struct ftk_tally *t, uint64_t round, const struct ftk_vote *v);
 /* The result of a round; false: it has not come. */
 bool ftk_tally_heard(const struct ftk_tally *t, uint64_t round, struct ftk_vote *v);
-/* The latest round that rank 0 has told, and that is not void; false: there is none. */
-bool ftk_tally_told(const struct ftk_tally *t, uint64_t *round, struct ftk_vote *v);
+/* The latest round that rank 0 has announced, and that is not void; false: there is none. */
+bool ftk_tally_announced(const struct ftk_tally *t, uint64_t *round, struct ftk_vote *v);
 /* This rank asks rank 0 for something; the largest number that any rank has asked for since the
  * last call, on rank 0; 0: none. */
 int ftk_tally_ask(struct ftk_tally *t, int64_t number);

@@ -36,7 +36,7 @@
 #include <unistd.h>
 
 #include "core/format.h"
-#include "core/mpi_tell.h"
+#include "core/mpi_notify.h"
 #include "core/run_state.h"
 #include "core/thread.h"
 #include "dog.h"
@@ -142,7 +142,7 @@ static void tell_lost(struct ftk_watchdog *dog, const struct ftk_dog_slot *s, in
     if (*told == pid || !is_first(dog))
         return;
     *told = pid;
-    if (ftk_mpi_tell_lost(s->job, s->world_rank))
+    if (ftk_mpi_notify_lost(s->job, s->world_rank))
         ftk_report(known ? FTKIT_DEBUG : FTKIT_INFO,
             "process %d (rank %d of the job) has ended, and MPI has not reported that: it counts "
             "as lost",

@@ -123,8 +123,8 @@ static void mistakes(void **state)
     assert_true(ftk_state_is_open(s));
     library_line(s, mistake);
     assert_false(ftk_state_is_open(s));
-    assert_true(ftk_state_told(s)->mistake);
-    assert_string_equal(ftk_state_told(s)->fatal, "rank 1: x");
+    assert_true(ftk_state_facts(s)->mistake);
+    assert_string_equal(ftk_state_facts(s)->fatal, "rank 1: x");
     library_line(s, late); /* of a rank that is killed a moment later */
     assert_false(ftk_state_is_open(s));
     free(s->contexts[0].name);

@@ -526,7 +526,7 @@ static int hear_initiation(void)
 {
     struct ftk_vote v;
     uint64_t round;
-    if (!ftk_tally_told(a.tally, &round, &v))
+    if (!ftk_tally_announced(a.tally, &round, &v))
         return FTKIT_OK;
     a.set = round / PHASES;
     a.durable = (int)v.min[WORD_DURABLE];
@@ -556,7 +556,7 @@ static int lose_patience(void)
         ftk_log.ctx->cfg.name, (unsigned long long)a.set, limit_s);
     ftk_vote_init(&v);
     v.min[WORD_ERROR] = FTKIT_ERR_STATE;
-    return ftk_tally_tell(a.tally, round_of(PHASE_CUT), &v);
+    return ftk_tally_announce(a.tally, round_of(PHASE_CUT), &v);
 }
 
 static int step_counting(void)
@@ -731,7 +731,7 @@ static void initiate(struct ftkit_ctx *ctx)
     v.min[WORD_LOCAL] = ftk_local_due(ctx);
     v.min[WORD_ASK] = ask;
     a.set = ctx->next_set;
-    if (ftk_tally_tell(a.tally, round_of(PHASE_INITIATE), &v) == FTKIT_OK)
+    if (ftk_tally_announce(a.tally, round_of(PHASE_INITIATE), &v) == FTKIT_OK)
         a.busy = true;
 }
 

@@ -51,20 +51,20 @@ static int release_held(struct ftk_chan *ch, int (*progress)(void *ch))
     return rc;
 }
 
-static void take_count(const struct ftk_told *told)
+static void take_count(const struct ftk_sparse_word *in)
 {
-    ftk_peer(told->rank)->announced = told->number;
+    ftk_peer(in->rank)->announced = in->number;
 }
 
-/* Each rank tells its partners how many messages it has sent to them, and all whether it continues;
- * *any: a rank continues. */
+/* Each rank announces to its partners how many messages it has sent to them, and to all ranks
+ * whether it continues; *any: a rank continues. */
 static int announce(struct ftk_chan *ch, bool continues, bool *any)
 {
     const struct ftk_sure s = { ch->comm, ch, "draining" };
     const int n = ftk_peers_count();
-    int told = 0;
+    int words = 0;
     int64_t word = continues ? 0 : 1;
-    struct ftk_told *out = malloc(((size_t)n + 1) * sizeof *out);
+    struct ftk_sparse_word *out = malloc(((size_t)n + 1) * sizeof *out);
     if (!out)
         return ftk_chan_break(ch, MPI_ERR_NO_MEM, s.what);
     for (int i = 0; i < n; i++) {
@@ -72,16 +72,16 @@ static int announce(struct ftk_chan *ch, bool continues, bool *any)
         struct ftk_peer *p = ftk_peer(rank);
         p->announced = 0;
         if (p->sent > 0)
-            out[told++] = (struct ftk_told){ rank, p->sent };
+            out[words++] = (struct ftk_sparse_word){ rank, p->sent };
     }
-    int rc = ftk_sparse_tell(&s, ftk_log.line.rounds++, out, told, &word, take_count);
+    int rc = ftk_sparse_exchange(&s, ftk_log.line.rounds++, out, words, &word, take_count);
     free(out);
     *any = rc == FTKIT_OK && word == 0;
     return rc;
 }
 
 /* All ranks meet here.  From then on no collective makes progress.  Collectives under way may have
- * sent messages meanwhile: then the ranks tell their counts again.  *under_way: some rank has
+ * sent messages meanwhile: then the ranks announce their counts again.  *under_way: some rank has
  * collectives under way. */
 static int meet(struct ftk_chan *ch, bool *under_way)
 {

@@ -1,4 +1,4 @@
-/* Telling MPI that a process has ended (see mpi_tell.h), by PMIx.
+/* Notice to MPI that a process has ended (see mpi_notify.h), by PMIx.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -15,7 +15,7 @@
 
 #include <pmix.h>
 
-#include "mpi_tell.h"
+#include "mpi_notify.h"
 
 typedef pmix_status_t notify_fn(pmix_status_t status, const pmix_proc_t *source,
     pmix_data_range_t range, const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t done,
@@ -48,7 +48,7 @@ static void sent(pmix_status_t status, void *data)
     free(data);
 }
 
-bool ftk_mpi_tell_lost(int job, int rank)
+bool ftk_mpi_notify_lost(int job, int rank)
 {
     const char *space = getenv("PMIX_NAMESPACE"), *own = getenv("PMIX_RANK");
     const char *number = number_in(space);
