@@ -26,7 +26,7 @@
 #include "exit_guard.h"
 #include "gather.h"
 #include "paths.h"
-#include "store/h5/h5.h"
+#include "store/durable/sets.h"
 
 /* ---- opening ------------------------------------------------------------------------- */
 
@@ -239,10 +239,8 @@ static int check_build(const struct ftk_config *cfg)
     int rc = ftk_place_is_built(cfg->place, "level.memory.place");
     if (rc == FTKIT_OK && ftk_scheme_keeps(cfg->local_scheme))
         rc = ftk_place_is_built(cfg->local_place, "level.local.place");
-    if (rc == FTKIT_OK && cfg->h5_enabled && cfg->h5_compress == FTK_COMPRESS_DEFLATE
-        && !ftk_h5_can_deflate())
-        rc = ftk_fail(
-            FTKIT_ERR_UNSUPPORTED, "level.hdf5.compress: this HDF5 library cannot write deflate");
+    if (rc == FTKIT_OK && cfg->h5_enabled)
+        rc = ftk_sets_level(cfg->h5_level)->check(cfg->h5_compress == FTK_COMPRESS_DEFLATE);
     return rc;
 }
 

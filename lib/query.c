@@ -10,7 +10,7 @@
 #include "replica/planes.h"
 #include "set/checkpoint.h"
 #include "set/flush.h"
-#include "store/h5/h5.h"
+#include "store/durable/sets.h"
 #include "store/memory.h"
 
 MPI_Comm ftkit_comm(const ftkit_ctx *ctx)
@@ -171,14 +171,14 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
 
 int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done)
 {
-    struct ftk_h5_manifest m = { 0 };
+    struct ftk_manifest m = { 0 };
     int rc = ftk_check_open(ctx, "ftkit_test");
     if (rc != FTKIT_OK)
         return rc;
     if (!done || set == 0)
         return ftk_done(ctx, ftk_fail(FTKIT_ERR_ARG, "ftkit_test: done NULL or set 0"));
-    rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
-    ftk_h5_manifest_free(&m);
+    rc = ftk_sets_open(ctx->cfg.h5_dir, ctx->cfg.name, set, &m);
+    ftk_manifest_free(&m);
     if (rc == FTKIT_OK || rc == FTKIT_ERR_NOT_FOUND) {
         *done = rc == FTKIT_OK;
         return FTKIT_OK;

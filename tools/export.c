@@ -50,7 +50,7 @@ void ftk_export_usage(FILE *out)
 struct export
 {
     const char *dir;
-    const struct ftk_h5_manifest *m;
+    const struct ftk_manifest *m;
     const char *region;
     const char *path; /* of the file to write */
     int rank;         /* -1: not given */
@@ -212,7 +212,7 @@ static bool same_array(const struct ftk_seg_region *a, const struct ftk_seg_regi
            && memcmp(a->global, b->global, a->ndims * sizeof a->global[0]) == 0;
 }
 
-static int survey_head(const void *head, const struct ftk_h5_part *p, void *arg)
+static int survey_head(const void *head, const struct ftk_manifest_part *p, void *arg)
 {
     struct survey *s = arg;
     const struct ftk_seg_region *r = ftk_seg_find(head, s->x->region);
@@ -244,7 +244,7 @@ static bool is_of_all_ranks(uint32_t kind)
 static int take_survey(struct export *x, struct survey *s)
 {
     for (uint32_t i = 0; i < x->m->nparts; i++)
-        if (ftk_h5_part_records(x->dir, x->m, i, survey_head, s) != FTKIT_OK)
+        if (x->m->level->heads(x->dir, x->m, i, survey_head, s) != FTKIT_OK)
             return complain();
     if (!s->any) {
         ftk_tool_say("set %" PRIu64 " has no region '%s'; `ftkit show %s %" PRIu64 "` lists the "
@@ -287,7 +287,7 @@ static int export_array(struct export *x, const struct survey *s)
     for (uint32_t k = 0; k < x->m->nranks && !bad; k++) {
         void *seg = NULL;
         const struct ftk_seg_region *r = NULL;
-        int rc = ftk_h5_read_region(x->dir, x->m, k, x->region, &seg, &r);
+        int rc = ftk_sets_region(x->dir, x->m, k, x->region, &seg, &r);
         if (rc == FTKIT_ERR_NOT_FOUND)
             continue; /* the survey has read all heads, so this rank has no block */
         if (rc == FTKIT_OK && !same_array(&x->first, r))
@@ -307,7 +307,7 @@ static int export_rank(struct export *x, uint32_t rank)
     const struct ftk_seg_region *r = NULL;
     uint64_t bytes = 0;
     int bad = 0;
-    if (ftk_h5_read_region(x->dir, x->m, rank, x->region, &seg, &r) != FTKIT_OK)
+    if (ftk_sets_region(x->dir, x->m, rank, x->region, &seg, &r) != FTKIT_OK)
         return complain();
     bool array = r->kind == FTK_KIND_ARRAY;
     x->first = *r;
@@ -383,12 +383,12 @@ static int export_file(struct export *x, const char *path, uint64_t bytes)
 
 static int export_set(const struct ftk_where *w, uint64_t set, const struct ftk_opts *o)
 {
-    struct ftk_h5_manifest m;
-    struct ftk_h5_entry e = { 0 };
+    struct ftk_manifest m;
+    struct ftk_set_entry e = { 0 };
     struct export x = {
         .dir = w->dir, .m = &m, .region = o->args[2], .path = o->output, .rank = o->rank
     };
-    int rc = ftk_h5_open_set(w->dir, w->contexts[0], set, false, &m);
+    int rc = ftk_sets_open(w->dir, w->contexts[0], set, &m);
     if (rc != FTKIT_OK) {
         ftk_set_missing(w->dir, rc);
         return TOOL_FAIL;
@@ -400,10 +400,10 @@ static int export_set(const struct ftk_where *w, uint64_t set, const struct ftk_
             set, m.nranks - 1);
         code = TOOL_USAGE;
     } else {
-        (void)ftk_h5_examine(w->dir, w->contexts[0], set, &e); /* for its size */
+        (void)ftk_sets_examine(w->dir, w->contexts[0], set, &e); /* for its size */
         code = export_file(&x, o->output, e.bytes);
     }
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
     return code;
 }
 

@@ -64,7 +64,7 @@ static void count_text(uint32_t n, char buf[16])
         snprintf(buf, 16, "-");
 }
 
-static void print_line(const char *context, const struct ftk_h5_entry *e, bool finished)
+static void print_line(const char *context, const struct ftk_set_entry *e, bool finished)
 {
     char age[32], size[32], when[32], ranks[16], parts[16];
     age_text(e->written_s, age);
@@ -74,7 +74,7 @@ static void print_line(const char *context, const struct ftk_h5_entry *e, bool f
     count_text(e->nparts, parts);
     printf("%10" PRIu64 "  %-16s %7s %6s %9s  %s %8s  %s\n", e->set, context, ranks, parts, size,
         when, age, finished ? "complete, finished" : ftk_state_name(e->state));
-    if (e->state == FTK_H5_DAMAGED)
+    if (e->state == FTK_SET_DAMAGED)
         printf("            %s\n", ftk_tool_why(e->why));
 }
 
@@ -87,7 +87,7 @@ static void count_json(struct ftk_json *j, const char *name, uint32_t n)
 }
 
 static void print_json(
-    struct ftk_json *j, const char *context, const struct ftk_h5_entry *e, bool finished)
+    struct ftk_json *j, const char *context, const struct ftk_set_entry *e, bool finished)
 {
     char when[32];
     ftk_time_text(e->written_s, when);
@@ -95,7 +95,7 @@ static void print_json(
     ftk_json_text(j, "context", context);
     ftk_json_uint(j, "set", e->set);
     ftk_json_text(j, "state", ftk_state_name(e->state));
-    if (e->state == FTK_H5_COMPLETE)
+    if (e->state == FTK_SET_COMPLETE)
         ftk_json_null(j, "why");
     else
         ftk_json_text(j, "why", ftk_tool_why(e->why));
@@ -111,17 +111,17 @@ static void print_json(
 static int list_context(
     const struct ftk_where *w, const char *context, struct ftk_json *j, size_t *lines)
 {
-    struct ftk_h5_entry *e = NULL;
+    struct ftk_set_entry *e = NULL;
     size_t n = 0;
     int code = TOOL_OK;
-    if (ftk_h5_survey(w->dir, context, &e, &n) != FTKIT_OK) {
+    if (ftk_sets_survey(w->dir, context, &e, &n) != FTKIT_OK) {
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;
     }
     const uint64_t last = n > 0 ? ftk_finished_set(w->dir, context, e[0].set) : 0;
     for (size_t i = 0; i < n; i++) {
-        const bool finished = e[i].set == last && e[i].state == FTK_H5_COMPLETE;
-        if (e[i].state == FTK_H5_DAMAGED)
+        const bool finished = e[i].set == last && e[i].state == FTK_SET_COMPLETE;
+        if (e[i].state == FTK_SET_DAMAGED)
             code = TOOL_FAIL;
         if ((*lines)++ == 0 && !j)
             printf("%10s  %-16s %7s %6s %9s  %-20s %8s  %s\n", "set", "context", "ranks", "parts",

@@ -56,10 +56,10 @@ struct prune {
 
 /* Why a set is removed; NULL: it stays.  complete: number of complete sets from the newest one to
  * this one, inclusive. */
-static const char *reason(const struct prune *p, const struct ftk_h5_entry *e, int complete)
+static const char *reason(const struct prune *p, const struct ftk_set_entry *e, int complete)
 {
     int keep = p->o->keep;
-    if (e->state == FTK_H5_COMPLETE)
+    if (e->state == FTK_SET_COMPLETE)
         return keep > 0 && complete > keep ? "old" : NULL;
     if (p->owned && complete == 0)
         return NULL;
@@ -69,7 +69,7 @@ static const char *reason(const struct prune *p, const struct ftk_h5_entry *e, i
 }
 
 static void print_set(
-    const struct prune *p, const struct ftk_h5_entry *e, const char *why, bool removed)
+    const struct prune *p, const struct ftk_set_entry *e, const char *why, bool removed)
 {
     if (p->j) {
         ftk_json_open(p->j, NULL, '{');
@@ -87,22 +87,22 @@ static void print_set(
 
 static int prune_context(struct prune *p)
 {
-    struct ftk_h5_entry *e = NULL;
+    struct ftk_set_entry *e = NULL;
     struct ftk_owner_record r;
     size_t n = 0;
     int complete = 0, code = TOOL_OK;
     if (ftk_owner_alive(p->dir, p->context, ftk_dog_job_lives, &p->owned, &r) != FTKIT_OK
-        || ftk_h5_survey(p->dir, p->context, &e, &n) != FTKIT_OK) {
+        || ftk_sets_survey(p->dir, p->context, &e, &n) != FTKIT_OK) {
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;
     }
     p->n = n;
     for (size_t i = 0; i < n; i++) {
-        complete += e[i].state == FTK_H5_COMPLETE;
+        complete += e[i].state == FTK_SET_COMPLETE;
         const char *why = reason(p, &e[i], complete);
         if (!why)
             continue;
-        int rc = p->o->dry_run ? FTKIT_OK : ftk_h5_remove(p->dir, p->context, e[i].set);
+        int rc = p->o->dry_run ? FTKIT_OK : ftk_sets_remove(p->dir, p->context, e[i].set);
         if (rc != FTKIT_OK) {
             ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
             code = TOOL_FAIL;

@@ -45,9 +45,10 @@ void ftk_repair_usage(FILE *out)
 struct patient {
     const char *dir, *context;
     uint64_t set;
+    const struct ftk_level_ops *level;
     bool dry_run;
     struct ftk_json *j; /* NULL: text */
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     bool has_manifest;
     uint32_t part;  /* for verify_one() */
     uint64_t bytes; /* of its files */
@@ -110,7 +111,7 @@ static void is_incomplete(struct patient *p, const char *why)
 
 /* ---- steps that read, each in a process of its own ----------------------------------- */
 
-static void print_finding(const struct ftk_h5_finding *f, void *arg)
+static void print_finding(const struct ftk_finding *f, void *arg)
 {
     fprintf(arg, "%s%s%s: %s\n", f->file, f->region[0] ? ", region " : "", f->region,
         ftk_tool_why(f->text));
@@ -119,8 +120,8 @@ static void print_finding(const struct ftk_h5_finding *f, void *arg)
 static int verify_one(void *arg, FILE *out)
 {
     struct patient *p = arg;
-    int rc = p->part < p->m.nparts ? ftk_h5_verify_part(p->dir, &p->m, p->part, print_finding, out)
-                                   : ftk_h5_verify_master(p->dir, &p->m, print_finding, out);
+    int rc = p->part < p->m.nparts ? p->level->verify(p->dir, &p->m, p->part, print_finding, out)
+                                   : p->level->verify_extra(p->dir, &p->m, print_finding, out);
     return rc == FTKIT_OK ? TOOL_OK : TOOL_FAIL;
 }
 
@@ -129,23 +130,23 @@ static int verify_one(void *arg, FILE *out)
 static int make_manifest(void *arg, FILE *out)
 {
     struct patient *p = arg;
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     ftk_detail_clear();
-    int rc = ftk_h5_derive(p->dir, p->context, p->set, print_finding, out, &m);
+    int rc = p->level->derive(p->dir, p->context, p->set, print_finding, out, &m);
     if (rc == FTKIT_OK) {
         if (!p->dry_run)
-            rc = ftk_h5_commit(p->dir, &m);
-        ftk_h5_manifest_free(&m);
+            rc = p->level->commit(p->dir, &m);
+        ftk_manifest_free(&m);
     }
     if (rc != FTKIT_OK)
         fprintf(out, "%s\n", ftk_tool_why(ftk_detail_text()));
     return rc == FTKIT_OK ? TOOL_OK : rc == FTKIT_ERR_LOST ? NOT_THERE : TOOL_FAIL;
 }
 
-static int make_master(void *arg, FILE *out)
+static int make_extra(void *arg, FILE *out)
 {
     const struct patient *p = arg;
-    int rc = ftk_h5_remake_master(p->dir, &p->m);
+    int rc = p->level->make_extra(p->dir, &p->m);
     if (rc != FTKIT_OK)
         fprintf(out, "%s\n", ftk_tool_why(ftk_detail_text()));
     return rc == FTKIT_OK ? TOOL_OK : TOOL_FAIL;
@@ -173,16 +174,27 @@ static void tell_litter(const char *name, void *arg)
 
 static void mend_litter(struct patient *p)
 {
-    if (ftk_h5_leftovers(p->dir, p->context, p->set, p->dry_run, tell_litter, p) != FTKIT_OK)
+    if (p->level->leftovers
+        && p->level->leftovers(p->dir, p->context, p->set, p->dry_run, tell_litter, p) != FTKIT_OK)
         cannot(p, "directory", ftk_detail_text());
+}
+
+static void no_manifest(struct patient *p, const char *why)
+{
+    cannot(p, "manifest", why);
 }
 
 static void mend_manifest(struct patient *p)
 {
     char why[FTK_DETAIL_MAX];
-    p->has_manifest = ftk_h5_manifest_of(p->dir, p->context, p->set, &p->m) == FTKIT_OK;
+    p->has_manifest = ftk_sets_manifest(p->dir, p->context, p->set, &p->m) == FTKIT_OK;
     if (p->has_manifest)
         return;
+    if (!p->level->derive) { /* the detail is of the manifest */
+        snprintf(why, sizeof why, "%s", ftk_detail_text());
+        (p->incomplete ? is_incomplete : no_manifest)(p, why);
+        return;
+    }
     int code = run(make_manifest, p, why);
     if (code == NOT_THERE && p->incomplete) {
         is_incomplete(p, why);
@@ -190,7 +202,7 @@ static void mend_manifest(struct patient *p)
         cannot(p, "manifest", why);
     } else {
         did(p, "manifest", "made");
-        p->has_manifest = ftk_h5_manifest_of(p->dir, p->context, p->set, &p->m) == FTKIT_OK;
+        p->has_manifest = ftk_sets_manifest(p->dir, p->context, p->set, &p->m) == FTKIT_OK;
     }
 }
 
@@ -198,42 +210,44 @@ static void mend_manifest(struct patient *p)
 static void mend_parts(struct patient *p)
 {
     for (p->part = 0; p->has_manifest && p->part < p->m.nparts; p->part++) {
-        char name[32], why[FTK_DETAIL_MAX];
-        snprintf(name, sizeof name, "part-%05" PRIu32 ".h5", p->m.parts[p->part].part);
+        char name[FTK_SETS_DIR_NAME_MAX], why[FTK_DETAIL_MAX];
+        p->level->part_name(p->m.parts[p->part].part, name);
         if (run(verify_one, p, why) != TOOL_OK)
             cannot(p, name, why);
     }
 }
 
-static void mend_master(struct patient *p)
+static void mend_extra(struct patient *p)
 {
     char why[FTK_DETAIL_MAX];
-    if (!p->has_manifest)
+    const char *extra = p->level->extra;
+    if (!p->has_manifest || !extra)
         return;
     p->part = p->m.nparts;
     if (run(verify_one, p, why) == TOOL_OK)
         return;
     if (p->failed > 0)
-        cannot(p, "master.h5", "it is made from the parts");
-    else if (!p->dry_run && run(make_master, p, why) != TOOL_OK)
-        cannot(p, "master.h5", why);
+        cannot(p, extra, "it is made from the parts");
+    else if (!p->dry_run && run(make_extra, p, why) != TOOL_OK)
+        cannot(p, extra, why);
     else
-        did(p, "master.h5", "made");
+        did(p, extra, "made");
 }
 
 static void (*const steps[])(
-    struct patient *p) = { mend_litter, mend_manifest, mend_parts, mend_master };
+    struct patient *p) = { mend_litter, mend_manifest, mend_parts, mend_extra };
 
-static int repair_set(const struct ftk_where *w, const char *context, const struct ftk_h5_entry *e,
+static int repair_set(const struct ftk_where *w, const char *context, const struct ftk_set_entry *e,
     bool dry_run, struct ftk_json *j)
 {
     struct patient p = { .dir = w->dir,
         .context = context,
         .set = e->set,
+        .level = ftk_sets_level_of(w->dir, context, e->set),
         .dry_run = dry_run,
         .j = j,
         .bytes = e->bytes,
-        .incomplete = e->state == FTK_H5_INCOMPLETE };
+        .incomplete = e->state == FTK_SET_INCOMPLETE };
     ftk_progress_work(0, "repairing set %" PRIu64 " of '%s'", e->set, context);
     if (j) {
         ftk_json_open(j, NULL, '{');
@@ -249,7 +263,7 @@ static int repair_set(const struct ftk_where *w, const char *context, const stru
         ftk_json_bool(j, "good", p.failed == 0 && p.has_manifest && !(p.done && dry_run));
         ftk_json_close(j, '}');
     }
-    ftk_h5_manifest_free(&p.m);
+    ftk_manifest_free(&p.m);
     fflush(stdout);
     return p.failed ? TOOL_FAIL : TOOL_OK;
 }
@@ -280,12 +294,12 @@ static bool is_free(const struct ftk_where *w, const char *context)
 static int repair_context(const struct ftk_where *w, const char *context, const struct ftk_opts *o,
     struct ftk_json *j, size_t *all)
 {
-    struct ftk_h5_entry *e = NULL;
+    struct ftk_set_entry *e = NULL;
     size_t n = 0;
     int code = TOOL_OK;
     if (!is_free(w, context))
         return TOOL_FAIL;
-    if (ftk_h5_survey(w->dir, context, &e, &n) != FTKIT_OK) {
+    if (ftk_sets_survey(w->dir, context, &e, &n) != FTKIT_OK) {
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;
     }
@@ -306,8 +320,8 @@ static int repair_named(const struct ftk_where *w, const struct ftk_opts *o, str
     uint64_t *sets = ftk_tool_alloc((size_t)o->nargs * sizeof *sets);
     int code = ftk_sets_named(w, o, sets, &n);
     for (size_t i = 0; i < n; i++) {
-        struct ftk_h5_entry e;
-        int rc = ftk_h5_examine(w->dir, w->contexts[0], sets[i], &e);
+        struct ftk_set_entry e;
+        int rc = ftk_sets_examine(w->dir, w->contexts[0], sets[i], &e);
         if (rc != FTKIT_OK)
             ftk_set_missing(w->dir, rc);
         if (rc != FTKIT_OK || repair_set(w, w->contexts[0], &e, o->dry_run, j) != TOOL_OK)

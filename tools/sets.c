@@ -195,9 +195,9 @@ int ftk_opts_args(const struct ftk_opts *o, ftk_usage_fn *usage, int least, cons
 const char *ftk_state_name(int state)
 {
     switch (state) {
-    case FTK_H5_COMPLETE:
+    case FTK_SET_COMPLETE:
         return "complete";
-    case FTK_H5_INCOMPLETE:
+    case FTK_SET_INCOMPLETE:
         return "incomplete";
     default:
         return "damaged";
@@ -248,17 +248,20 @@ static bool split(char *path, char context[FTKIT_NAME_MAX + 1])
     return true;
 }
 
-/* Whether path is the directory of a set, <name>.ftkit/set-...; then cut off /set-.... */
+/* Whether path is the directory of a set, <name>.ftkit/<word>-<number>; then cut off its last name.
+ * Each durable level has its word. */
 static bool split_set(char *path, uint64_t *set)
 {
     char again[32];
     char *base = strrchr(path, '/');
-    if (!base || strncmp(base, "/set-", 5) != 0)
+    const size_t word = base ? strspn(base + 1, "abcdefghijklmnopqrstuvwxyz0123456789") : 0;
+    if (word == 0 || base[1 + word] != '-')
         return false;
-    *set = strtoull(base + 5, NULL, 10);
-    snprintf(again, sizeof again, "/set-%010" PRIu64, *set);
+    const char *digits = base + word + 2;
+    *set = strtoull(digits, NULL, 10);
+    snprintf(again, sizeof again, "%010" PRIu64, *set);
     size_t n = (size_t)(base - path);
-    if (*set == 0 || strcmp(base, again) != 0 || n < 6 || strncmp(base - 6, ".ftkit", 6) != 0)
+    if (*set == 0 || strcmp(digits, again) != 0 || n < 6 || strncmp(base - 6, ".ftkit", 6) != 0)
         return false;
     *base = '\0';
     return true;
@@ -314,7 +317,7 @@ int ftk_where_find(const char *path, const char *only, struct ftk_where *w)
         return TOOL_FAIL;
     }
     bool one = follow(w, context);
-    int rc = ftk_h5_contexts(w->dir, &w->contexts, &w->n);
+    int rc = ftk_sets_dir_contexts(w->dir, &w->contexts, &w->n);
     if (rc != FTKIT_OK) {
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
         return TOOL_FAIL;
@@ -397,7 +400,7 @@ int ftk_set_newest(const char *dir, const char *context, uint64_t *set)
 {
     uint64_t *sets = NULL;
     int n = 0;
-    int rc = ftk_h5_list(dir, context, &sets, &n);
+    int rc = ftk_sets_list(dir, context, &sets, &n);
     if (rc == FTKIT_OK && n > 0)
         *set = sets[0];
     free(sets);

@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-#include "store/h5/h5_offline.h"
+#include "store/durable/sets.h"
 #include "tools.h"
 
 /* ---- the commands -------------------------------------------------------------------- */

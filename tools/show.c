@@ -44,8 +44,8 @@ struct region {
 
 struct summary {
     const char *dir;
-    const struct ftk_h5_manifest *m;
-    struct ftk_h5_entry e;
+    const struct ftk_manifest *m;
+    struct ftk_set_entry e;
     bool json;
     struct region *v;
     size_t n, room;
@@ -73,7 +73,7 @@ static struct region *find(struct summary *s, const struct ftk_seg_region *r)
     return &s->v[s->n++];
 }
 
-static int add_head(const void *head, const struct ftk_h5_part *p, void *arg)
+static int add_head(const void *head, const struct ftk_manifest_part *p, void *arg)
 {
     struct summary *s = arg;
     const struct ftk_seg_header *h = head;
@@ -100,7 +100,7 @@ static int add_head(const void *head, const struct ftk_h5_part *p, void *arg)
 static void read_heads(struct summary *s)
 {
     for (uint32_t i = 0; i < s->m->nparts; i++) {
-        if (ftk_h5_part_records(s->dir, s->m, i, add_head, s) == FTKIT_OK)
+        if (s->m->level->heads(s->dir, s->m, i, add_head, s) == FTKIT_OK)
             continue;
         snprintf(s->unreadable[i], sizeof s->unreadable[i], "%s", ftk_detail_text());
         if (!s->unreadable[i][0])
@@ -152,8 +152,7 @@ static void print_region(FILE *out, const struct region *g)
 
 /* The next range of consecutive ranks in a part, at or after *first, becomes *first..*last; false:
  * no further range. */
-static bool next_range(
-    const struct ftk_h5_manifest *m, uint32_t part, uint32_t *first, uint32_t *last)
+static bool next_range(const struct ftk_manifest *m, uint32_t part, uint32_t *first, uint32_t *last)
 {
     uint32_t i = *first;
     while (i < m->nranks && m->part_of[i] != part)
@@ -166,10 +165,11 @@ static bool next_range(
 
 static void print_part(FILE *out, const struct summary *s, uint32_t i)
 {
-    char size[32];
+    char size[32], name[FTK_SETS_DIR_NAME_MAX];
     uint32_t first = 0, last = 0;
     ftk_bytes_text(s->m->parts[i].file_bytes, size);
-    fprintf(out, "  part-%05" PRIu32 ".h5  %9s  ranks", s->m->parts[i].part, size);
+    s->m->level->part_name(s->m->parts[i].part, name);
+    fprintf(out, "  %s  %9s  ranks", name, size);
     for (int n = 0; next_range(s->m, i, &first, &last); first = last + 1, n++)
         fprintf(out, first == last ? "%s %" PRIu32 : "%s %" PRIu32 "-%" PRIu32, n ? "," : "", first,
             last);
@@ -187,7 +187,7 @@ static void print_text(FILE *out, const struct summary *s)
     ftk_bytes_text(s->bytes, all);
     fprintf(out, "set        %" PRIu64 " of '%s', %s\n", s->e.set, s->m->context,
         ftk_state_name(s->e.state));
-    if (s->e.state != FTK_H5_COMPLETE)
+    if (s->e.state != FTK_SET_COMPLETE)
         fprintf(out, "           %s\n", ftk_tool_why(s->e.why));
     fprintf(out, "run        %016" PRIx64 "\n", s->m->run);
     if (s->m->program[0])
@@ -245,9 +245,9 @@ static void region_json(struct ftk_json *j, const struct region *g)
 
 static void part_json(struct ftk_json *j, const struct summary *s, uint32_t i)
 {
-    char name[64];
+    char name[FTK_SETS_DIR_NAME_MAX];
     uint32_t first = 0, last = 0;
-    snprintf(name, sizeof name, "part-%05" PRIu32 ".h5", s->m->parts[i].part);
+    s->m->level->part_name(s->m->parts[i].part, name);
     ftk_json_open(j, NULL, '{');
     ftk_json_text(j, "file", name);
     ftk_json_open(j, "ranks", '[');
@@ -264,10 +264,10 @@ static void unreadable_json(struct ftk_json *j, const struct summary *s)
 {
     ftk_json_open(j, "unreadable", '[');
     for (uint32_t i = 0; i < s->m->nparts; i++) {
-        char name[64];
+        char name[FTK_SETS_DIR_NAME_MAX];
         if (!s->unreadable[i][0])
             continue;
-        snprintf(name, sizeof name, "part-%05" PRIu32 ".h5", s->m->parts[i].part);
+        s->m->level->part_name(s->m->parts[i].part, name);
         ftk_json_open(j, NULL, '{');
         ftk_json_text(j, "file", name);
         ftk_json_text(j, "text", ftk_tool_why(s->unreadable[i]));
@@ -298,7 +298,7 @@ static void print_json(FILE *out, const struct summary *s)
     ftk_json_text(&j, "context", s->m->context);
     ftk_json_uint(&j, "set", s->e.set);
     ftk_json_text(&j, "state", ftk_state_name(s->e.state));
-    if (s->e.state == FTK_H5_COMPLETE)
+    if (s->e.state == FTK_SET_COMPLETE)
         ftk_json_null(&j, "why");
     else
         ftk_json_text(&j, "why", ftk_tool_why(s->e.why));
@@ -334,7 +334,7 @@ static void print_json(FILE *out, const struct summary *s)
 static int summarize(void *arg, FILE *out)
 {
     struct summary *s = arg;
-    int code = s->e.state == FTK_H5_COMPLETE ? TOOL_OK : TOOL_FAIL;
+    int code = s->e.state == FTK_SET_COMPLETE ? TOOL_OK : TOOL_FAIL;
     s->unreadable = ftk_tool_alloc((s->m->nparts + (size_t)1) * sizeof *s->unreadable);
     read_heads(s);
     for (uint32_t i = 0; i < s->m->nparts; i++)
@@ -351,15 +351,15 @@ static int summarize(void *arg, FILE *out)
 
 static int show(const struct ftk_where *w, uint64_t set, bool json)
 {
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     struct ftk_isolated r;
     struct summary s = { .dir = w->dir, .m = &m, .json = json };
-    int rc = ftk_h5_examine(w->dir, w->contexts[0], set, &s.e);
+    int rc = ftk_sets_examine(w->dir, w->contexts[0], set, &s.e);
     if (rc != FTKIT_OK) {
         ftk_set_missing(w->dir, rc);
         return TOOL_FAIL;
     }
-    if (ftk_h5_manifest_of(w->dir, w->contexts[0], set, &m) != FTKIT_OK) {
+    if (ftk_sets_manifest(w->dir, w->contexts[0], set, &m) != FTKIT_OK) {
         ftk_tool_say("%s; `ftkit repair %s %" PRIu64 "` makes the manifest again if the parts are "
                      "good",
             ftk_tool_why(ftk_detail_text()), w->dir, set);
@@ -371,7 +371,7 @@ static int show(const struct ftk_where *w, uint64_t set, bool json)
     if (r.why[0])
         ftk_tool_say("set %" PRIu64 ": %s", set, r.why);
     free(r.text);
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
     return r.code;
 }
 

@@ -18,7 +18,7 @@ struct side {
     char (*contexts)[FTKIT_NAME_MAX + 1];
     size_t ncontexts;
     uint64_t set;
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
 };
 
 /* A comparison; runs in a process of its own. */
@@ -39,9 +39,9 @@ static uint64_t position_of(const struct ftk_trial *x, uint64_t set)
 
 static bool is_complete(const struct side *s, uint64_t set)
 {
-    struct ftk_h5_entry e;
-    return ftk_h5_examine(s->dir, s->contexts[0], set, &e) == FTKIT_OK
-           && e.state == FTK_H5_COMPLETE;
+    struct ftk_set_entry e;
+    return ftk_sets_examine(s->dir, s->contexts[0], set, &e) == FTKIT_OK
+           && e.state == FTK_SET_COMPLETE;
 }
 
 /* Find the newest pair of complete sets with one position; 0: there is none. */
@@ -65,7 +65,7 @@ static uint64_t find_sets(struct pair *c)
 /* ---- which regions ------------------------------------------------------------------- */
 
 /* Regions of a set: "R NAME" of one rank each, "- NAME" of all ranks together. */
-static int list_head(const void *head, const struct ftk_h5_part *p, void *arg)
+static int list_head(const void *head, const struct ftk_manifest_part *p, void *arg)
 {
     const struct ftk_seg_header *h = head;
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
@@ -89,7 +89,7 @@ static int list_regions(const struct side *s, struct ftk_list *l)
 {
     int rc = FTKIT_OK;
     for (uint32_t i = 0; i < s->m.nparts && rc == FTKIT_OK; i++)
-        rc = ftk_h5_part_records(s->dir, &s->m, i, list_head, l);
+        rc = s->m.level->heads(s->dir, &s->m, i, list_head, l);
     return rc;
 }
 
@@ -164,7 +164,7 @@ static int open_side(struct pair *c, int i, char why[FTK_WHY_MAX])
     struct side *s = &c->side[i];
     s->name = c->trial[i]->name;
     snprintf(s->dir, sizeof s->dir, "%s/%s", c->t->dir, s->name);
-    if (ftk_h5_contexts(s->dir, &s->contexts, &s->ncontexts) == FTKIT_OK && s->ncontexts == 1)
+    if (ftk_sets_dir_contexts(s->dir, &s->contexts, &s->ncontexts) == FTKIT_OK && s->ncontexts == 1)
         return 0;
     snprintf(why, FTK_WHY_MAX, "%s has sets of %zu contexts; --regions compares those of one",
         s->name, s->ncontexts);
@@ -185,8 +185,7 @@ static int compare_all(void *arg, FILE *out)
         rc = 1;
     }
     for (int i = 0; i < 2 && rc == 0; i++)
-        if (ftk_h5_open_set(
-                c->side[i].dir, c->side[i].contexts[0], c->side[i].set, false, &c->side[i].m)
+        if (ftk_sets_open(c->side[i].dir, c->side[i].contexts[0], c->side[i].set, &c->side[i].m)
             != FTKIT_OK) {
             snprintf(why, sizeof why, "%s", ftk_tool_why(ftk_detail_text()));
             rc = 1;
@@ -194,7 +193,7 @@ static int compare_all(void *arg, FILE *out)
     if (rc == 0)
         rc = compare_sets(c, at, why);
     for (int i = 0; i < 2; i++) {
-        ftk_h5_manifest_free(&c->side[i].m);
+        ftk_manifest_free(&c->side[i].m);
         free(c->side[i].contexts);
     }
     fputs(why, out);

@@ -40,7 +40,7 @@ void ftk_verify_usage(FILE *out)
 /* A part or the master, to be verified in a process of its own. */
 struct job {
     const char *dir;
-    const struct ftk_h5_manifest *m;
+    const struct ftk_manifest *m;
     uint32_t part; /* m->nparts: the master */
     FILE *out;
     bool lost; /* a finding could not be written */
@@ -72,7 +72,7 @@ struct printer {
 
 static bool any_damage; /* of all sets */
 
-static void print_finding(const struct ftk_h5_finding *f, struct printer *p)
+static void print_finding(const struct ftk_finding *f, struct printer *p)
 {
     p->bad = any_damage = true;
     ftk_progress_clear();
@@ -109,7 +109,7 @@ static void print_finding(const struct ftk_h5_finding *f, struct printer *p)
 
 static void file_finding(struct printer *p, const char *file, int code, const char *text)
 {
-    struct ftk_h5_finding f = { .code = code, .rank = -1, .block = -1 };
+    struct ftk_finding f = { .code = code, .rank = -1, .block = -1 };
     snprintf(f.file, sizeof f.file, "%s", file);
     snprintf(f.text, sizeof f.text, "%s", text);
     print_finding(&f, p);
@@ -117,7 +117,7 @@ static void file_finding(struct printer *p, const char *file, int code, const ch
 
 /* ---- one file ------------------------------------------------------------------------ */
 
-static void send_finding(const struct ftk_h5_finding *f, void *arg)
+static void send_finding(const struct ftk_finding *f, void *arg)
 {
     struct job *job = arg;
     job->lost |= fwrite(f, sizeof *f, 1, job->out) != 1;
@@ -129,15 +129,15 @@ static int verify_file(void *arg, FILE *out)
     job->out = out;
     ftk_detail_clear();
     int rc = job->part < job->m->nparts
-                 ? ftk_h5_verify_part(job->dir, job->m, job->part, send_finding, job)
-                 : ftk_h5_verify_master(job->dir, job->m, send_finding, job);
+                 ? job->m->level->verify(job->dir, job->m, job->part, send_finding, job)
+                 : job->m->level->verify_extra(job->dir, job->m, send_finding, job);
     return rc == FTKIT_OK && !job->lost ? TOOL_OK : TOOL_FAIL;
 }
 
 static void verify_isolated(struct printer *p, struct job *job, const char *file, uint64_t bytes)
 {
     struct ftk_isolated r;
-    struct ftk_h5_finding f;
+    struct ftk_finding f;
     ftk_isolate(verify_file, job, bytes, &r);
     size_t n = r.text ? r.bytes / sizeof f : 0;
     for (size_t i = 0; i < n; i++) {
@@ -154,7 +154,7 @@ static void verify_isolated(struct printer *p, struct job *job, const char *file
 /* ---- one set ------------------------------------------------------------------------- */
 
 /* The bytes of all parts, UINT64_MAX at most. */
-static uint64_t bytes_of(const struct ftk_h5_manifest *m)
+static uint64_t bytes_of(const struct ftk_manifest *m)
 {
     uint64_t all = 0;
     for (uint32_t i = 0; i < m->nparts; i++)
@@ -163,24 +163,26 @@ static uint64_t bytes_of(const struct ftk_h5_manifest *m)
     return all;
 }
 
-static void verify_parts(struct printer *p, const char *dir, const struct ftk_h5_manifest *m)
+static void verify_parts(struct printer *p, const char *dir, const struct ftk_manifest *m)
 {
     struct job job = { .dir = dir, .m = m };
     uint64_t all = bytes_of(m);
     ftk_progress_work(all, "verifying set %" PRIu64 " of '%s'", m->set, m->context);
     for (uint32_t i = 0; i < m->nparts; i++) {
-        char name[64];
+        char name[FTK_SETS_DIR_NAME_MAX];
         uint64_t bytes = m->parts[i].file_bytes;
-        snprintf(name, sizeof name, "part-%05" PRIu32 ".h5", m->parts[i].part);
+        m->level->part_name(m->parts[i].part, name);
         job.part = i;
         verify_isolated(p, &job, name, bytes);
     }
+    if (!m->level->extra)
+        return;
     job.part = m->nparts;
     ftk_progress_work(0, "verifying the master of set %" PRIu64 " of '%s'", m->set, m->context);
-    verify_isolated(p, &job, "master.h5", all / 16);
+    verify_isolated(p, &job, m->level->extra, all / 16);
 }
 
-static void set_head(struct printer *p, const char *context, const struct ftk_h5_entry *e)
+static void set_head(struct printer *p, const char *context, const struct ftk_set_entry *e)
 {
     ftk_progress_clear();
     if (!p->json) {
@@ -209,15 +211,15 @@ static void set_tail(struct printer *p)
 
 /* TOOL_OK: the set is good; else TOOL_FAIL. */
 static int verify_set(
-    const char *dir, const char *context, const struct ftk_h5_entry *e, struct ftk_json *j)
+    const char *dir, const char *context, const struct ftk_set_entry *e, struct ftk_json *j)
 {
     struct printer p = { .json = j };
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     set_head(&p, context, e);
-    int rc = ftk_h5_manifest_of(dir, context, e->set, &m);
+    int rc = ftk_sets_manifest(dir, context, e->set, &m);
     if (rc == FTKIT_OK) {
         verify_parts(&p, dir, &m);
-        ftk_h5_manifest_free(&m);
+        ftk_manifest_free(&m);
     } else {
         file_finding(&p, "manifest", rc, ftk_detail_text());
     }
@@ -234,8 +236,8 @@ static int verify_named(const struct ftk_where *w, const struct ftk_opts *o, str
     uint64_t *sets = ftk_tool_alloc((size_t)o->nargs * sizeof *sets);
     int code = ftk_sets_named(w, o, sets, &n);
     for (size_t i = 0; i < n; i++) {
-        struct ftk_h5_entry e;
-        int rc = ftk_h5_examine(w->dir, w->contexts[0], sets[i], &e);
+        struct ftk_set_entry e;
+        int rc = ftk_sets_examine(w->dir, w->contexts[0], sets[i], &e);
         if (rc != FTKIT_OK) {
             ftk_set_missing(w->dir, rc);
             code = TOOL_FAIL;
@@ -253,14 +255,14 @@ static int verify_all(const struct ftk_where *w, struct ftk_json *j, size_t *all
 {
     int code = TOOL_OK;
     for (size_t i = 0; i < w->n; i++) {
-        struct ftk_h5_entry *e = NULL;
+        struct ftk_set_entry *e = NULL;
         size_t n = 0;
-        if (ftk_h5_survey(w->dir, w->contexts[i], &e, &n) != FTKIT_OK) {
+        if (ftk_sets_survey(w->dir, w->contexts[i], &e, &n) != FTKIT_OK) {
             ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
             code = TOOL_FAIL;
         }
         for (size_t k = 0; k < n; k++) {
-            if (e[k].state == FTK_H5_INCOMPLETE)
+            if (e[k].state == FTK_SET_INCOMPLETE)
                 continue;
             (*all)++;
             if (verify_set(w->dir, w->contexts[i], &e[k], j) != TOOL_OK)

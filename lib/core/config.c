@@ -71,6 +71,13 @@ static const struct word maps[] = { { "pair", FTK_MAP_PAIR }, { "ring", FTK_MAP_
     { NULL, 0 } };
 static const struct word incrementals[] = { { "auto", FTK_INCREMENTAL_AUTO },
     { "off", FTK_INCREMENTAL_OFF }, { "on", FTK_INCREMENTAL_ON }, { NULL, 0 } };
+#define WORD_OF_LEVEL(NAME, word, doc) { #word, FTK_DURABLE_##NAME },
+#define DOC_OF_LEVEL(NAME, word, doc) #word ", " doc "; "
+#define COUNT_LEVEL(NAME, word, doc) +1
+#define HAS_LEVELS (FTK_DURABLE_LEVELS(COUNT_LEVEL) > 1) /* otherwise there is nothing to choose */
+#if HAS_LEVELS
+static const struct word formats[] = { FTK_DURABLE_LEVELS(WORD_OF_LEVEL){ NULL, 0 } };
+#endif
 static const struct word filters[] = { { "none", FTK_COMPRESS_NONE },
     { "deflate", FTK_COMPRESS_DEFLATE }, { NULL, 0 } };
 static const struct word teams[] = { { "domain", FTK_TEAMS_DOMAIN }, { "rank", FTK_TEAMS_RANK },
@@ -210,6 +217,11 @@ static const struct key keys[] = {
         "Which sets go to the file system; auto follows cost and MTBF." },
     { "level.hdf5", "directory", AT(h5_dir), PATH(1), ".", "an existing directory",
         "Where the sets are written, on a file system that every node sees." },
+#if HAS_LEVELS
+    { "level.hdf5", "format", AT(h5_level), WORD(formats), "hdf5", NULL,
+        "How the sets are kept in the directory: " FTK_DURABLE_LEVELS(
+            DOC_OF_LEVEL) "sets of every format are read." },
+#endif
     { "level.hdf5", "keep", AT(h5_keep), INT(1, 1e6), "2", "1 to 1000000",
         "Number of complete sets to keep; older ones are removed." },
     { "level.hdf5", "asynchronous", AT(h5_async), BOOL, "true", BOOL_TEXT,

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "det_modes.h"
+#include "durable_levels.h"
 #include "ftk.h"
 #include "schemes.h"
 #include "places.h"
@@ -72,6 +73,7 @@ struct ftk_config {
     bool h5_enabled;                  /* level.hdf5.enabled = true */
     struct ftk_period h5_every;       /* level.hdf5.every = auto | N sets | time */
     char h5_dir[FTK_PATH_MAX];        /* level.hdf5.directory = . */
+    int h5_level;                     /* level.hdf5.format = hdf5, if there is another one */
     int h5_keep;                      /* level.hdf5.keep = 2 */
     bool h5_async;                    /* level.hdf5.asynchronous = true */
     double h5_bandwidth;              /* level.hdf5.bandwidth = 0: no cap, else bytes/s */

@@ -11,10 +11,10 @@
 #include "set/checkpoint.h"
 #include "set/flush.h"
 #include "start.h"
-#include "store/h5/h5.h"
+#include "store/durable/sets.h"
 
 /* Whether as many ranks of the program wrote the set. */
-static bool is_of_as_many(const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+static bool is_of_as_many(const struct ftkit_ctx *ctx, const struct ftk_manifest *m)
 {
     return (int)m->nranks == ftk_plane_size(ctx);
 }
@@ -30,12 +30,12 @@ static int tell_source(const struct ftkit_ctx *ctx, uint64_t set, const char *so
  * no proof: two jobs may have continued from the same older set, on different nodes, and have used
  * the same number.  So the checksums of the heads are compared. */
 static bool is_that_of(
-    const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, const struct ftk_mem_seg *s)
+    const struct ftkit_ctx *ctx, const struct ftk_manifest *m, const struct ftk_mem_seg *s)
 {
     const struct ftk_seg_header *h = (const void *)s->buf;
     uint64_t sum = 0;
     return h->run == m->run
-           && ftk_h5_read_sum(ctx->cfg.h5_dir, m, ftk_plane_home(ctx, s->rank), &sum) == FTKIT_OK
+           && m->level->sum(ctx->cfg.h5_dir, m, ftk_plane_home(ctx, s->rank), &sum) == FTKIT_OK
            && sum == h->head_xxh;
 }
 
@@ -43,7 +43,7 @@ static bool is_that_of(
  * one of another set with this number, is released: otherwise ftk_mem_find() would return that
  * segment and not the one from the file. */
 static struct ftk_mem_seg *find_in_memory(
-    struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, int rank)
+    struct ftkit_ctx *ctx, const struct ftk_manifest *m, int rank)
 {
     struct ftk_mem_seg *s = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, m->set, rank);
     if (!s)
@@ -64,7 +64,7 @@ static struct ftk_mem_seg *find_in_memory(
 /* A segment that is read into memory. */
 struct reading {
     struct ftk_mem *mem;
-    const struct ftk_h5_manifest *m;
+    const struct ftk_manifest *m;
     int rank, nranks;        /* in memory; with replicas the file has other numbers */
     struct ftk_mem_seg *seg; /* NULL: none is taken */
 };
@@ -78,13 +78,13 @@ static int take_segment(void *arg, size_t bytes, void **at)
 }
 
 /* Read the segment of a rank from the file into memory. */
-static int read_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m, int rank)
+static int read_segment(struct ftkit_ctx *ctx, const struct ftk_manifest *m, int rank)
 {
     const bool same = is_of_as_many(ctx, m);
     struct reading r = { &ctx->level[FTK_LEVEL_MEMORY].mem, m, rank,
         same ? ctx->nranks : (int)m->nranks, NULL };
     const int in_file = same ? ftk_plane_home(ctx, rank) : rank;
-    int rc = ftk_h5_read_into(ctx->cfg.h5_dir, m, in_file, take_segment, &r);
+    int rc = m->level->read(ctx->cfg.h5_dir, m, in_file, take_segment, &r);
     if (rc == FTKIT_OK) {
         r.seg->verified = true;
         rc = ftk_mem_seal(r.seg);
@@ -101,7 +101,7 @@ static int share_of(const struct ftkit_ctx *ctx, int q, int n)
 }
 
 /* Load this rank's share of a set of another number of ranks; ftk_redistribute() distributes it. */
-static int load_share(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+static int load_share(struct ftkit_ctx *ctx, const struct ftk_manifest *m)
 {
     int rc = FTKIT_OK;
     int n = (int)m->nranks;
@@ -125,7 +125,7 @@ static int list_shares(const struct ftkit_ctx *ctx, struct ftk_loaded *l)
 }
 
 /* Load the segments that this rank needs into memory. */
-static int load_segment(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+static int load_segment(struct ftkit_ctx *ctx, const struct ftk_manifest *m)
 {
     if (!is_of_as_many(ctx, m) && ctx->cfg.replicas > 1)
         return ftk_fail(FTKIT_ERR_UNSUPPORTED,
@@ -178,7 +178,7 @@ static int newest_below(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t bel
 }
 
 /* Checksum of the facts of a manifest that must be the same on all ranks. */
-static uint64_t sum_of(const struct ftk_h5_manifest *m)
+static uint64_t sum_of(const struct ftk_manifest *m)
 {
     uint64_t sum = m->run ^ m->nranks;
     for (uint32_t i = 0; i < m->nparts; i++)
@@ -188,7 +188,7 @@ static uint64_t sum_of(const struct ftk_h5_manifest *m)
 
 /* A set that all ranks try to use. */
 struct trial {
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     int rc, worst; /* result of this rank; most severe result of all ranks */
     bool good;     /* no rank has an error, and all ranks saw the same set */
 };
@@ -196,11 +196,11 @@ struct trial {
 /* Call fn on all ranks for a set, and vote on the results.  The caller frees t->m, also after an
  * error.  An error: the vote has failed. */
 static int try_on_all(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set,
-    int (*fn)(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m), struct trial *t)
+    int (*fn)(struct ftkit_ctx *ctx, const struct ftk_manifest *m), struct trial *t)
 {
     struct ftk_vote v;
     *t = (struct trial){ .good = false };
-    t->rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &t->m);
+    t->rc = ftk_sets_open(ctx->cfg.h5_dir, ctx->cfg.name, set, &t->m);
     if (t->rc == FTKIT_OK)
         t->rc = fn(ctx, &t->m);
     if (t->rc != FTKIT_OK)
@@ -240,7 +240,7 @@ static int try_set(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, str
                     (unsigned long long)set);
     if (voted == FTKIT_OK && !t.good)
         release_set(ctx, set);
-    ftk_h5_manifest_free(&t.m);
+    ftk_manifest_free(&t.m);
     return voted;
 }
 
@@ -286,7 +286,7 @@ int ftk_load_files(struct ftkit_ctx *ctx, struct ftk_loaded *l)
 }
 
 /* Read the segments that this rank would load, to verify the files. */
-static int read_through(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+static int read_through(struct ftkit_ctx *ctx, const struct ftk_manifest *m)
 {
     int rc = FTKIT_OK;
     int n = (int)m->nranks;
@@ -295,7 +295,7 @@ static int read_through(struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
         size_t bytes;
         if (share_of(ctx, q, n) != ctx->rank) /* if n is nranks, the share is the own segment */
             continue;
-        rc = ftk_h5_read(ctx->cfg.h5_dir, m, q, &seg, &bytes);
+        rc = ftk_sets_read(ctx->cfg.h5_dir, m, q, &seg, &bytes);
         free(seg);
     }
     return rc;
@@ -307,20 +307,20 @@ static int prove(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t set, bool 
     struct trial t;
     int rc = try_on_all(ctx, ch, set, read_through, &t);
     *good = t.good;
-    ftk_h5_manifest_free(&t.m);
+    ftk_manifest_free(&t.m);
     return rc;
 }
 
 /* Return the run of a set, as rank 0 sees it; *set becomes 0 if rank 0 cannot open the set. */
 static int run_of(struct ftkit_ctx *ctx, struct ftk_chan *ch, uint64_t *set, uint64_t *run)
 {
-    struct ftk_h5_manifest m = { 0 };
+    struct ftk_manifest m = { 0 };
     struct ftk_vote v;
     ftk_vote_init(&v);
     if (ctx->rank == 0) {
-        v.min[WORD_ERROR] = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, *set, false, &m);
+        v.min[WORD_ERROR] = ftk_sets_open(ctx->cfg.h5_dir, ctx->cfg.name, *set, &m);
         memcpy(&v.min[WORD_RUN], &m.run, sizeof m.run);
-        ftk_h5_manifest_free(&m);
+        ftk_manifest_free(&m);
     }
     int rc = ftk_vote(ch, ctx->nranks, &v);
     memcpy(run, &v.min[WORD_RUN], sizeof *run);

@@ -14,7 +14,7 @@
 #include "core/run_state.h"
 #include "set/checkpoint.h"
 #include "start.h"
-#include "store/h5/h5_offline.h"
+#include "store/durable/sets.h"
 
 #define ADVICE                                                                                     \
     "see `ftkit verify`, mend it with `ftkit repair`, choose another with --set N, or "            \
@@ -55,7 +55,7 @@ struct look {
     uint64_t unfinished, earlier; /* numbers of sets: not finished; of runs that may not be used */
 };
 
-static int other_program(const struct ftkit_ctx *ctx, const struct ftk_h5_manifest *m)
+static int other_program(const struct ftkit_ctx *ctx, const struct ftk_manifest *m)
 {
     return ftk_fail(FTKIT_ERR_FORMAT,
         "set %" PRIu64 " was written by '%s', this is '%s': set context.program = %s if it is "
@@ -67,15 +67,15 @@ static int other_program(const struct ftkit_ctx *ctx, const struct ftk_h5_manife
 /* A set could not be opened (error rc, with a detail): note why, and report it. */
 static int examine(const struct ftkit_ctx *ctx, uint64_t set, int rc, struct look *l)
 {
-    struct ftk_h5_entry e;
+    struct ftk_set_entry e;
     char why[sizeof l->why];
     snprintf(why, sizeof why, "%s", ftk_detail_text());
-    int bad = ftk_h5_examine(ctx->cfg.h5_dir, ctx->cfg.name, set, &e);
+    int bad = ftk_sets_examine(ctx->cfg.h5_dir, ctx->cfg.name, set, &e);
     if (bad == FTKIT_ERR_NOT_FOUND)
         return FTKIT_OK; /* removed meanwhile, or not the directory of a set */
     if (bad != FTKIT_OK)
         return bad;
-    if (e.state == FTK_H5_INCOMPLETE) {
+    if (e.state == FTK_SET_INCOMPLETE) {
         ftk_report(FTKIT_INFO,
             "context %s: set %" PRIu64 " in %s is passed over: it was being written when its "
             "job ended",
@@ -96,14 +96,14 @@ static int examine(const struct ftkit_ctx *ctx, uint64_t set, int rc, struct loo
 /* Set *use to whether the search takes this set.  An error ends the search. */
 static int consider(struct ftkit_ctx *ctx, uint64_t set, struct look *l, bool *use)
 {
-    struct ftk_h5_manifest m = { 0 };
+    struct ftk_manifest m = { 0 };
     *use = false;
     if (ctx->repair.pending == FTK_PENDING_LOAD && ctx->cfg.start == FTK_START_FRESH
         && !getenv("FTKIT_RUN_ID")) {
         l->earlier++;
         return FTKIT_OK;
     }
-    int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
+    int rc = ftk_sets_open(ctx->cfg.h5_dir, ctx->cfg.name, set, &m);
     if (rc == FTKIT_ERR_NOMEM)
         return rc;
     if (rc != FTKIT_OK)
@@ -116,7 +116,7 @@ static int consider(struct ftkit_ctx *ctx, uint64_t set, struct look *l, bool *u
         ftk_report(FTKIT_INFO,
             "context %s: set %" PRIu64 " does not name its program: an older ftkit wrote it",
             ctx->cfg.name, set);
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
     return rc;
 }
 
@@ -157,7 +157,7 @@ int ftk_start_pick(
     size_t n = 0;
     bool use = false, skip = below == 0 && wants_older(ctx);
     *set = *newest = 0;
-    int rc = ftk_h5_numbers(ctx->cfg.h5_dir, ctx->cfg.name, &all, &n);
+    int rc = ftk_sets_numbers(ctx->cfg.h5_dir, ctx->cfg.name, &all, &n);
     if (rc == FTKIT_OK && n > 0)
         *newest = all[0];
     for (size_t i = 0; rc == FTKIT_OK && !use && i < n; i++) {

@@ -1,4 +1,4 @@
-/* The durable level: sets of HDF5 files.
+/* The durable level: sets on the file system.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -20,7 +20,7 @@
 #include "detect/watchdog.h"
 #include "flusher.h"
 #include "replica/planes.h"
-#include "store/h5/h5.h"
+#include "store/durable/sets.h"
 #include "store/owner.h"
 #include "stream.h"
 
@@ -204,12 +204,18 @@ static int drain(struct collecting *c)
     return rc;
 }
 
-static int write_part(struct collecting *c, uint32_t part, struct ftk_h5_part *out)
+static int write_part(struct collecting *c, uint32_t part, struct ftk_manifest_part *out)
 {
     struct ftkit_ctx *ctx = c->ctx;
-    int rc = ftk_h5_write_part_from(ctx->cfg.h5_dir, ctx->cfg.name, c->own->set, part,
-        ftk_durable_ranks(ctx, ctx->rank), ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
-        next_collected, c, out);
+    const struct ftk_part_job job = { .dir = ctx->cfg.h5_dir,
+        .context = ctx->cfg.name,
+        .set = c->own->set,
+        .part = part,
+        .nsegs = ftk_durable_ranks(ctx, ctx->rank),
+        .deflate = ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
+        .next = next_collected,
+        .arg = c };
+    int rc = ftk_sets_level(ctx->cfg.h5_level)->write(&job, out);
     if (rc != FTKIT_OK) {
         int drained = drain(c);
         if (drained != FTKIT_OK)
@@ -235,11 +241,11 @@ static int send_segment(struct collecting *c, int writer)
 }
 
 /* Write the manifest from the reports of the writers. */
-static int write_manifest(
-    struct ftkit_ctx *ctx, uint64_t set, struct ftk_h5_part *parts, const struct ftk_mem_seg *own)
+static int write_manifest(struct ftkit_ctx *ctx, uint64_t set, struct ftk_manifest_part *parts,
+    const struct ftk_mem_seg *own)
 {
     const int n = ftk_plane_size(ctx);
-    struct ftk_h5_manifest m = { .set = set, .nranks = (uint32_t)n };
+    struct ftk_manifest m = { .set = set, .nranks = (uint32_t)n };
     const struct ftk_seg_header *h = (const void *)own->buf;
     m.run = h->run;
     memcpy(m.context, h->context, sizeof m.context);
@@ -257,24 +263,25 @@ static int write_manifest(
         m.part_of[r] = k;
     }
     m.parts = parts;
-    int rc = ftk_h5_commit(ctx->cfg.h5_dir, &m);
+    int rc = ftk_sets_level(ctx->cfg.h5_level)->commit(ctx->cfg.h5_dir, &m);
     free(m.part_of);
     return rc;
 }
 
 /* Gather the reports on the parts on all ranks.  Only rank 0 needs them, but they are small. */
 static int gather_parts(
-    struct ftk_chan *ch, const struct ftk_h5_part *mine, struct ftk_h5_part *all)
+    struct ftk_chan *ch, const struct ftk_manifest_part *mine, struct ftk_manifest_part *all)
 {
     const struct ftk_sure s = { ch->comm, ch, "gathering the parts" };
     return ftk_sure_allgather(&s, mine, sizeof *mine, all);
 }
 
-static int write_set(struct ftk_chan *ch, const struct ftk_mem_seg *own, struct ftk_h5_part *parts)
+static int write_set(
+    struct ftk_chan *ch, const struct ftk_mem_seg *own, struct ftk_manifest_part *parts)
 {
     struct ftkit_ctx *ctx = ch->ctx;
     struct collecting c = { .ctx = ctx, .ch = ch, .own = own };
-    struct ftk_h5_part mine;
+    struct ftk_manifest_part mine;
     int writer = ftk_durable_writer(ctx, ctx->rank);
     int rc = FTKIT_OK;
     memset(&mine, 0, sizeof mine);
@@ -282,7 +289,8 @@ static int write_set(struct ftk_chan *ch, const struct ftk_mem_seg *own, struct 
     if (ctx->rank == 0)
         rc = ftk_durable_own(ctx, true);
     if (ctx->rank == 0 && rc == FTKIT_OK)
-        rc = ftk_h5_begin(ctx->cfg.h5_dir, ctx->cfg.name, own->set);
+        rc = ftk_sets_begin(
+            ftk_sets_level(ctx->cfg.h5_level), ctx->cfg.h5_dir, ctx->cfg.name, own->set);
     rc = ftk_agree(ch, rc, "making the directory of the set failed on another rank");
     if (rc != FTKIT_OK)
         return rc;
@@ -304,7 +312,7 @@ int ftk_durable_write(struct ftk_chan *ch, uint64_t set)
 {
     struct ftkit_ctx *ctx = ch->ctx;
     const struct ftk_mem_seg *own = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
-    struct ftk_h5_part *parts = calloc((size_t)ctx->nranks, sizeof *parts);
+    struct ftk_manifest_part *parts = calloc((size_t)ctx->nranks, sizeof *parts);
     const double begin_s = ftk_now_s();
     int rc;
     if (!own || !parts) {
@@ -324,7 +332,7 @@ int ftk_durable_write(struct ftk_chan *ch, uint64_t set)
     if (ctx->rank != 0)
         return FTKIT_OK;
     ftk_run_state("set %llu", (unsigned long long)set);
-    if (ftk_h5_prune(ctx->cfg.h5_dir, ctx->cfg.name, ctx->run, ctx->cfg.h5_keep) != FTKIT_OK)
+    if (ftk_sets_prune(ctx->cfg.h5_dir, ctx->cfg.name, ctx->run, ctx->cfg.h5_keep) != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: old sets were not removed: %s", ctx->cfg.name,
             ftk_detail_text());
     return FTKIT_OK;

@@ -22,7 +22,7 @@
 #include "flush_start.h"
 #include "flusher.h"
 #include "store/behind.h"
-#include "store/h5/h5.h"
+#include "store/durable/sets.h"
 
 /* Indices of the words of a vote. */
 enum { WORD_ERROR = 6, WORD_BUSY = 7, WORD_DURABLE = 8 };
@@ -73,9 +73,9 @@ struct look {
 static void look(struct ftk_errand *e)
 {
     struct look *l = (struct look *)e;
-    struct ftk_h5_manifest m = { 0 };
-    l->complete = ftk_h5_open_set(l->dir, l->context, l->set, false, &m) == FTKIT_OK;
-    ftk_h5_manifest_free(&m);
+    struct ftk_manifest m = { 0 };
+    l->complete = ftk_sets_open(l->dir, l->context, l->set, &m) == FTKIT_OK;
+    ftk_manifest_free(&m);
 }
 
 uint64_t ftk_flush_durable(struct ftkit_ctx *ctx)
@@ -121,7 +121,8 @@ static bool is_able(struct ftkit_ctx *ctx)
         return false;
     if (fl->thread)
         return true;
-    return ftk_h5_threadsafe() && ftk_flusher_start(&fl->thread) == FTKIT_OK;
+    return ftk_sets_in_background(ftk_sets_level(ctx->cfg.h5_level))
+           && ftk_flusher_start(&fl->thread) == FTKIT_OK;
 }
 
 /* ---- votes --------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "energy/energy.h"
 #include "flusher.h"
 #include "replica/planes.h"
+#include "store/durable/sets.h"
 
 #define PATIENCE 10.0 /* the thread's patience, in units of recover.timeout, as the watchdog's */
 
@@ -214,6 +215,7 @@ static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own, uint6
         .writer = fl->writer,
         .member = fl->member,
         .heads = fl->heads,
+        .level = ftk_sets_level(ctx->cfg.h5_level),
         .seg = own->buf,
         .bytes = own->bytes,
         .ring = fl->ring,

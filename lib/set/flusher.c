@@ -16,7 +16,7 @@
 #include "core/thread.h"
 #include "flusher.h"
 #include "store/file.h"
-#include "store/h5/h5.h"
+#include "store/durable/sets.h"
 
 #define STOP_S 10 /* the file system has not answered for so long */
 #define PAUSE_MIN_S 0.001
@@ -122,7 +122,7 @@ static void prepare_process(void)
 
 void ftk_flusher_prepare(void)
 {
-    (void)ftk_h5_threadsafe(); /* opens HDF5, whose exit() handler must run after this one */
+    ftk_sets_prepare(); /* opens HDF5, whose exit() handler must run after this one */
     (void)pthread_once(&once, prepare_process);
 }
 
@@ -203,11 +203,11 @@ static int next_handed(void *arg, const void **seg)
     return rc;
 }
 
-/* Rank 0: make the directory of the set.  Without HDF5, so outside of the gate. */
+/* Rank 0: make the directory of the set, outside of the gate: no level needs its library for this. */
 static int make_directory(const struct ftk_flush_job *j)
 {
     int rc = j->own ? j->own(j->own_arg) : FTKIT_OK;
-    return rc == FTKIT_OK ? ftk_h5_make(j->dir, j->context, j->set, j->number) : rc;
+    return rc == FTKIT_OK ? ftk_sets_make(j->level, j->dir, j->context, j->set, j->number) : rc;
 }
 
 /* Wait until rank 0 has made the directory.  An older attempt may have left one, which goes. */
@@ -221,7 +221,7 @@ static int await_directory(struct ftk_flusher *f)
         const double late_s = atomic_load(&f->late_s);
         const double now = ftk_now_s();
         sign(f, true);
-        int rc = ftk_h5_marked(j->dir, j->context, j->set, j->number);
+        int rc = j->level->marked(j->dir, j->context, j->set, j->number);
         sign(f, false);
         if (rc != FTKIT_ERR_NOT_FOUND)
             return rc;
@@ -238,10 +238,19 @@ static int await_directory(struct ftk_flusher *f)
 static int write_part(struct ftk_flusher *f)
 {
     const struct ftk_flush_job *j = &f->job;
-    struct ftk_h5_part out;
+    struct ftk_manifest_part out;
     int nsegs = 0, rc = FTKIT_OK;
     for (int r = 0; r < j->nranks; r++)
         nsegs += j->writer[r] == j->rank;
+    const struct ftk_part_job part = { .dir = j->dir,
+        .context = j->context,
+        .set = j->set,
+        .part = (uint32_t)j->rank,
+        .nsegs = nsegs,
+        .deflate = j->deflate,
+        .next = next_handed,
+        .pace = pace,
+        .arg = f };
     f->next = 0;
     sign(f, true);
     if (j->number != 0)
@@ -251,8 +260,7 @@ static int write_part(struct ftk_flusher *f)
         rc = called_off(f);
     enter_h5();
     if (rc == FTKIT_OK)
-        rc = ftk_h5_write_part_slowly(j->dir, j->context, j->set, (uint32_t)j->rank, nsegs,
-            j->deflate, next_handed, pace, f, &out);
+        rc = j->level->write(&part, &out);
     leave_h5();
     sign(f, false);
     if (rc != FTKIT_OK && j->ring)
@@ -284,7 +292,7 @@ static int await_part(struct ftk_flusher *f, int part)
         /* read alone_s before the look: a writer that was done then had named its part */
         double alone_s = atomic_load(&f->alone_s);
         sign(f, true);
-        int rc = ftk_h5_look(j->dir, j->context, j->set, (uint32_t)part, &progress);
+        int rc = j->level->look(j->dir, j->context, j->set, (uint32_t)part, &progress);
         sign(f, false);
         if (rc == FTKIT_ERR_NOT_FOUND)
             rc = called_off(f);
@@ -317,7 +325,7 @@ static int await_parts(struct ftk_flusher *f)
     return rc;
 }
 
-static int write_manifest(struct ftk_flusher *f, struct ftk_h5_manifest *m)
+static int write_manifest(struct ftk_flusher *f, struct ftk_manifest *m)
 {
     const struct ftk_flush_job *j = &f->job;
     for (int r = 0; r < j->nranks; r++) {
@@ -329,15 +337,15 @@ static int write_manifest(struct ftk_flusher *f, struct ftk_h5_manifest *m)
         m->parts[m->part_of[r]].nranks++;
     }
     sign(f, true);
-    int rc = ftk_h5_sync(j->dir, j->context, j->set); /* without HDF5, so outside of the gate */
+    int rc = j->level->sync(j->dir, j->context, j->set); /* a wait, so outside of the gate */
     sign(f, true);
     enter_h5();
     if (rc == FTKIT_OK)
-        rc = ftk_h5_learn(j->dir, j->heads, m);
+        rc = j->level->learn(j->dir, j->heads, m);
     if (rc == FTKIT_OK)
         rc = called_off(f);
     if (rc == FTKIT_OK)
-        rc = ftk_h5_commit(j->dir, m);
+        rc = j->level->commit(j->dir, m);
     leave_h5();
     sign(f, false);
     return rc;
@@ -346,7 +354,7 @@ static int write_manifest(struct ftk_flusher *f, struct ftk_h5_manifest *m)
 static int complete_set(struct ftk_flusher *f)
 {
     const struct ftk_flush_job *j = &f->job;
-    struct ftk_h5_manifest m = { .set = j->set, .run = j->run, .nranks = (uint32_t)j->nranks };
+    struct ftk_manifest m = { .set = j->set, .run = j->run, .nranks = (uint32_t)j->nranks };
     int rc = await_parts(f);
     (void)FTK_FAULT("flush.parts");
     if (rc != FTKIT_OK)
@@ -356,7 +364,7 @@ static int complete_set(struct ftk_flusher *f)
     m.parts = calloc((size_t)j->nranks, sizeof *m.parts);
     m.part_of = calloc((size_t)j->nranks, sizeof *m.part_of);
     rc = m.parts && m.part_of ? write_manifest(f, &m) : ftk_fail(FTKIT_ERR_NOMEM, "manifest");
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
     (void)FTK_FAULT("flush.complete");
     if (rc != FTKIT_OK)
         return rc;
@@ -364,7 +372,7 @@ static int complete_set(struct ftk_flusher *f)
     ftk_run_state("set %llu", (unsigned long long)j->set);
     sign(f, true);
     enter_h5();
-    rc = ftk_h5_prune(j->dir, j->context, j->run, j->keep);
+    rc = ftk_sets_prune(j->dir, j->context, j->run, j->keep);
     leave_h5();
     sign(f, false);
     if (rc != FTKIT_OK)

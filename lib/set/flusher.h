@@ -27,6 +27,7 @@
 #define GRACE_FAILED_S 1.0 /* until files of another node are visible here, after a repair */
 
 struct ftk_flusher;
+struct ftk_level_ops;
 
 /* A job.  Tables and the ring are the caller's, and must live until the job is done. */
 struct ftk_flush_job {
@@ -40,7 +41,8 @@ struct ftk_flush_job {
     const int *writer;     /* [nranks] rank that writes each rank's segment */
     const int *member;     /* [nranks] its place in the ring of its node */
     const uint64_t *heads; /* [nranks] checksum of the head of each segment */
-    const void *seg;       /* own segment, sealed */
+    const struct ftk_level_ops *level;
+    const void *seg; /* own segment, sealed */
     size_t bytes;
     struct ftk_ring *ring; /* NULL: this rank writes its segment alone */
     double bytes_per_s;    /* limit for this rank's part; 0: no limit */

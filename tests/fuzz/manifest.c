@@ -5,10 +5,10 @@
 #include "store/h5/h5_priv.h"
 #include "core/hash.h"
 
-static void check(const struct ftk_h5_manifest *m)
+static void check(const struct ftk_manifest *m)
 {
     uint64_t ranks = 0;
-    uint32_t *all = ftk_h5_ranks_by_part(m);
+    uint32_t *all = ftk_manifest_ranks(m);
     MUST(m->nranks > 0 && strlen(m->context) < sizeof m->context);
     for (uint32_t i = 0; i < m->nparts; i++)
         ranks += m->parts[i].nranks;
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     static int dirfd = -1;
     static char path[128], text[65536];
     if (dirfd < 0) {
-        snprintf(path, sizeof path, "%s/%s", fuzz_work(), FTK_H5_MANIFEST);
+        snprintf(path, sizeof path, "%s/%s", fuzz_work(), FTK_MANIFEST_FILE);
         dirfd = open(fuzz_work(), O_RDONLY);
         MUST(dirfd >= 0);
     }
@@ -34,14 +34,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         text + bytes, 64, "checksum = %016llx\n", (unsigned long long)XXH3_64bits(data, bytes));
     fuzz_write(path, text, bytes + (size_t)n);
     for (int raw = 0; raw < 2; raw++) {
-        struct ftk_h5_manifest m;
-        if (ftk_h5_read_manifest(dirfd, "heat", 12, &m) == FTKIT_OK) {
+        struct ftk_manifest m;
+        if (ftk_manifest_load(dirfd, "heat", 12, &m) == FTKIT_OK) {
             check(&m);
             (void)ftk_h5_check_parts(dirfd, &m, false, NULL, NULL);
         } else {
             MUST(!m.parts && !m.part_of);
         }
-        ftk_h5_manifest_free(&m);
+        ftk_manifest_free(&m);
         fuzz_write(path, data, bytes); /* and now as it is */
     }
     return 0;

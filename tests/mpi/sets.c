@@ -10,21 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/h5/h5.h"
+#include "store/durable/sets.h"
+
+static int pass(const void *head, const struct ftk_manifest_part *p, void *arg)
+{
+    (void)head, (void)p, (void)arg;
+    return FTKIT_OK;
+}
 
 static int check(const char *dir, const char *context, uint64_t set)
 {
-    struct ftk_h5_manifest m;
-    int rc = ftk_h5_open_set(dir, context, set, true, &m);
+    struct ftk_manifest m;
+    int rc = ftk_sets_open(dir, context, set, &m);
     if (rc != FTKIT_OK)
         return rc;
+    for (uint32_t i = 0; i < m.nparts && rc == FTKIT_OK; i++)
+        rc = m.level->heads(dir, &m, i, pass, NULL);
     for (uint32_t r = 0; r < m.nranks && rc == FTKIT_OK; r++) {
         void *seg = NULL;
         size_t bytes;
-        rc = ftk_h5_read(dir, &m, (int)r, &seg, &bytes);
+        rc = ftk_sets_read(dir, &m, (int)r, &seg, &bytes);
         free(seg);
     }
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
     return rc;
 }
 
@@ -61,7 +69,7 @@ int main(int argc, char **argv)
     int n = 0;
     if (argc != 3)
         return 2;
-    int rc = ftk_h5_list(argv[1], argv[2], &sets, &n);
+    int rc = ftk_sets_list(argv[1], argv[2], &sets, &n);
     printf("complete");
     for (int i = 0; i < n && rc == FTKIT_OK; i++) {
         printf(" %llu", (unsigned long long)sets[i]);

@@ -253,6 +253,7 @@ static void give(struct job *j, uint64_t set, int r, double bytes_per_s, double 
         .writer = writer,
         .member = place,
         .heads = j->heads,
+        .level = ftk_sets_level(FTK_DURABLE_HDF5),
         .seg = j->seg[r],
         .bytes = ftk_seg_bytes(j->seg[r]),
         .ring = j->ring[r],
@@ -313,7 +314,7 @@ static void pieces_make_the_same_file(void **state)
 {
     (void)state;
     struct job j;
-    struct ftk_h5_part out;
+    struct ftk_manifest_part out;
     size_t bytes[2];
     extra_bytes = 3 << 20;
     start(&j);

@@ -30,11 +30,11 @@ static void round_trip(void **state)
 static void parts_are_reproducible(void **state)
 {
     (void)state;
-    struct ftk_h5_part p[2] = { 0 };
+    struct ftk_manifest_part p[2] = { 0 };
     char *text[2];
     size_t bytes[2];
     for (int i = 0; i < 2; i++) {
-        CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+        CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
         CHECK_RC(FTKIT_OK, write_part(1, 0, &p[i]));
         text[i] = read_file(path_of(1, "part-00000.h5"), &bytes[i]);
     }
@@ -65,18 +65,18 @@ static hsize_t stored(uint64_t set, const char *name, H5D_layout_t *layout, int 
 /* Read a rank of part 0, whose file has changed since. */
 static int read_changed(uint64_t set, int rank)
 {
-    struct ftk_h5_manifest m = make_manifest(set);
+    struct ftk_manifest m = make_manifest(set);
     struct stat st;
     void *seg = NULL, *want = make_segment(set, (uint32_t)rank);
     size_t bytes = 0;
     assert_int_equal(stat(path_of(set, "part-00000.h5"), &st), 0);
     m.parts[0].file_bytes = (uint64_t)st.st_size;
-    int rc = ftk_h5_read(dir, &m, rank, &seg, &bytes);
+    int rc = read_segment(dir, &m, rank, &seg, &bytes);
     if (rc == FTKIT_OK)
         assert_true(bytes == ftk_seg_bytes(want) && memcmp(seg, want, bytes) == 0);
     free(seg);
     free(want);
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
     return rc;
 }
 
@@ -141,17 +141,17 @@ static void strange_storage(void **state)
 static void arguments(void **state)
 {
     (void)state;
-    struct ftk_h5_part p;
-    struct ftk_h5_manifest m = make_manifest(1);
+    struct ftk_manifest_part p;
+    struct ftk_manifest m = make_manifest(1);
     char path[FTK_PATH_MAX], longer[2 * FTK_PATH_MAX];
     void *seg[2] = { make_segment(1, 0), make_segment(1, 0) };
     const void *segs[2] = { seg[0], seg[1] };
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 2));
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, "heat", 1));
-    CHECK_RC(FTKIT_ERR_NAME, ftk_h5_begin(dir, "../x", 1));
-    CHECK_RC(FTKIT_ERR_NAME, ftk_h5_begin(dir, "", 1));
-    CHECK_RC(FTKIT_ERR_NAME, ftk_h5_list(dir, "a/b", NULL, NULL));
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 2));
+    CHECK_RC(FTKIT_OK, begin_set(dir, "heat", 1));
+    CHECK_RC(FTKIT_ERR_NAME, begin_set(dir, "../x", 1));
+    CHECK_RC(FTKIT_ERR_NAME, begin_set(dir, "", 1));
+    CHECK_RC(FTKIT_ERR_NAME, ftk_sets_list(dir, "a/b", NULL, NULL));
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
     CHECK_RC(FTKIT_ERR_ARG, ftk_h5_set_dir(longer, CONTEXT, 1, path));
@@ -163,13 +163,13 @@ static void arguments(void **state)
     ((char *)seg[0])[300] ^= 1; /* not sealed */
     CHECK_RC(FTKIT_ERR_CORRUPT, ftk_h5_write_part(dir, CONTEXT, 1, 0, segs, 1, &p));
     CHECK_RC(FTKIT_ERR_ARG, ftk_h5_commit(dir, &m)); /* parts of 0 ranks */
-    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_prune(dir, CONTEXT, RUN, 0));
-    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_read(dir, &m, NRANKS, &seg[0], NULL));
-    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_read(dir, &m, -1, &seg[0], NULL));
+    CHECK_RC(FTKIT_ERR_ARG, ftk_sets_prune(dir, CONTEXT, RUN, 0));
+    CHECK_RC(FTKIT_ERR_ARG, read_segment(dir, &m, NRANKS, &seg[0], NULL));
+    CHECK_RC(FTKIT_ERR_ARG, read_segment(dir, &m, -1, &seg[0], NULL));
     assert_string_equal(listed(), "");
     free(seg[0]);
     free(seg[1]);
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
 }
 
 /* Segments that come one after the other; the last one is gone when the next comes. */
@@ -194,22 +194,25 @@ static void parts_from_a_feed(void **state)
 {
     (void)state;
     static const uint32_t rising[] = { 0, 2 }, falling[] = { 2, 0 };
-    struct ftk_h5_part want, have = { .part = 99 };
+    struct ftk_manifest_part want, have = { .part = 99 };
+    struct ftk_part_job part = {
+        .dir = dir, .context = CONTEXT, .set = 1, .nsegs = 2, .next = next_of_feed
+    };
     char *text[2];
     size_t bytes[2];
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
     for (int fail_at = 0; fail_at < 3; fail_at++) {
         struct feed f = { fail_at < 2 ? rising : falling, 0, fail_at, NULL };
-        CHECK_RC(fail_at < 2 ? FTKIT_ERR_PEER : FTKIT_ERR_ARG,
-            ftk_h5_write_part_from(dir, CONTEXT, 1, 0, 2, false, next_of_feed, &f, &have));
+        part.arg = &f;
+        CHECK_RC(fail_at < 2 ? FTKIT_ERR_PEER : FTKIT_ERR_ARG, ftk_h5_write_job(&part, &have));
         free(f.seg);
         assert_int_equal(have.part, 99);
         assert_false(exists(path_of(1, "part-00000.h5")));
         assert_false(exists(path_of(1, "part-00000.h5.tmp")));
     }
     struct feed f = { rising, 0, -1, NULL };
-    CHECK_RC(
-        FTKIT_OK, ftk_h5_write_part_from(dir, CONTEXT, 1, 0, 2, false, next_of_feed, &f, &have));
+    part.arg = &f;
+    CHECK_RC(FTKIT_OK, ftk_h5_write_job(&part, &have));
     free(f.seg);
     text[0] = read_file(path_of(1, "part-00000.h5"), &bytes[0]);
     CHECK_RC(FTKIT_OK, write_part(1, 0, &want)); /* the same from memory */
@@ -225,8 +228,8 @@ static void parts_from_a_feed(void **state)
 static void commit_checks_parts(void **state)
 {
     (void)state;
-    struct ftk_h5_manifest m = make_manifest(1);
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+    struct ftk_manifest m = make_manifest(1);
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
     CHECK_RC(FTKIT_OK, write_part(1, 0, &m.parts[0]));
     CHECK_RC(FTKIT_OK, write_part(1, 1, &m.parts[1]));
     m.parts[2] = m.parts[1];
@@ -245,7 +248,7 @@ static void commit_checks_parts(void **state)
     assert_string_equal(listed(), "");
     CHECK_RC(FTKIT_OK, ftk_h5_commit(dir, &m));
     assert_string_equal(listed(), "1");
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
 }
 
 /* What the program does with HDF5's errors stays its own. */
@@ -579,8 +582,8 @@ static void xdmf_describes_master(void **state)
 static void master_needs_agreement(void **state)
 {
     (void)state;
-    struct ftk_h5_manifest m = make_manifest(1);
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+    struct ftk_manifest m = make_manifest(1);
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
     CHECK_RC(FTKIT_OK, write_part(1, 0, &m.parts[0]));
     CHECK_RC(FTKIT_OK, write_part(1, 1, &m.parts[1]));
     struct ftk_seg_header *h = make_segment(1, 3);
@@ -596,7 +599,7 @@ static void master_needs_agreement(void **state)
     assert_false(exists(path_of(1, "master.h5")));
     assert_false(exists(path_of(1, "master.h5.tmp")));
     free(h);
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
 }
 
 /* ---- Files that are missing, odd, or of others --------------------------------------- */
@@ -605,7 +608,7 @@ static void master_needs_agreement(void **state)
 static void strangers(void **state)
 {
     (void)state;
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     char other[FTK_PATH_MAX], path[FTK_PATH_MAX];
     size_t bytes;
     CHECK_RC(FTKIT_OK, write_set(1));
@@ -626,10 +629,10 @@ static void strangers(void **state)
     assert_int_equal(bytes, m.parts[0].file_bytes);
     write_file(path_of(1, "part-00000.h5"), text, bytes);
     void *seg;
-    CHECK_RC(FTKIT_ERR_FORMAT, ftk_h5_read(dir, &m, 0, &seg, &bytes));
+    CHECK_RC(FTKIT_ERR_FORMAT, read_segment(dir, &m, 0, &seg, &bytes));
     CHECK_RC(FTKIT_ERR_FORMAT, verify_set(1));
     free(text);
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
 }
 
 static void missing_and_odd_parts(void **state)
@@ -638,7 +641,7 @@ static void missing_and_odd_parts(void **state)
     char path[FTK_PATH_MAX], away[FTK_PATH_MAX];
     CHECK_RC(FTKIT_OK, write_set(1));
     CHECK_RC(FTKIT_OK, write_set(2));
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     void *seg;
     size_t bytes;
     CHECK_RC(FTKIT_OK, ftk_h5_open_set(dir, CONTEXT, 2, true, &m));
@@ -646,7 +649,7 @@ static void missing_and_odd_parts(void **state)
     snprintf(away, sizeof away, "%s/away", dir);
     assert_int_equal(rename(path, away), 0);
     CHECK_RC(FTKIT_ERR_NOT_FOUND, verify_set(2));
-    CHECK_RC(FTKIT_ERR_NOT_FOUND, ftk_h5_read(dir, &m, 3, &seg, &bytes));
+    CHECK_RC(FTKIT_ERR_NOT_FOUND, read_segment(dir, &m, 3, &seg, &bytes));
     assert_int_equal(symlink(away, path), 0); /* not a part of ours */
     CHECK_RC(FTKIT_ERR_FORMAT, verify_set(2));
     unlink(path);
@@ -661,11 +664,11 @@ static void missing_and_odd_parts(void **state)
     CHECK_RC(FTKIT_OK, verify_set(2));
     assert_int_equal(truncate(path, (off_t)m.parts[2].file_bytes - 1), 0);
     CHECK_RC(FTKIT_ERR_CORRUPT, verify_set(2));
-    CHECK_RC(FTKIT_ERR_CORRUPT, ftk_h5_read(dir, &m, 3, &seg, &bytes));
+    CHECK_RC(FTKIT_ERR_CORRUPT, read_segment(dir, &m, 3, &seg, &bytes));
     assert_string_equal(listed(), "1");
     CHECK_RC(FTKIT_ERR_EXISTS, write_set(2)); /* what cannot be read is not overwritten */
     CHECK_RC(FTKIT_ERR_CORRUPT, verify_set(2));
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
 }
 
 /* ---- Directories --------------------------------------------------------------------- */
@@ -696,8 +699,8 @@ static void foreign_entries(void **state)
     write_file(path_of(1, "part-00003.h5.tmp"), "x", 1);
     assert_string_equal(listed(), "10 1");
     CHECK_RC(FTKIT_ERR_IO, write_set(8));
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 1));
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 1));
+    CHECK_RC(FTKIT_OK, ftk_sets_prune(dir, CONTEXT, RUN, 1));
+    CHECK_RC(FTKIT_OK, ftk_sets_prune(dir, CONTEXT, RUN, 1));
     assert_string_equal(listed(), "10");
     for (size_t i = 0; i < COUNT(names); i++) {
         snprintf(path, sizeof path, "%s/" CONTEXT ".ftkit/%s", dir, names[i]);
@@ -716,31 +719,31 @@ static void foreign_entries(void **state)
 static void pruning_keeps(void **state)
 {
     (void)state;
-    struct ftk_h5_part p;
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 2)); /* nothing there */
+    struct ftk_manifest_part p;
+    CHECK_RC(FTKIT_OK, ftk_sets_prune(dir, CONTEXT, RUN, 2)); /* nothing there */
     assert_string_equal(listed(), "");
     for (uint64_t set = 1; set <= 5; set++)
         CHECK_RC(FTKIT_OK, write_set(set));
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 6)); /* being written */
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 6)); /* being written */
     CHECK_RC(FTKIT_OK, write_part(6, 0, &p));
     CHECK_RC(FTKIT_OK, ftk_h5_remove(dir, CONTEXT, 4));
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 4));
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 4));
     CHECK_RC(FTKIT_OK, write_part(4, 0, &p)); /* unfinished, older than a complete one */
     unlink(path_of(2, "manifest"));           /* it cannot be read: who knows */
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 2));
+    CHECK_RC(FTKIT_OK, ftk_sets_prune(dir, CONTEXT, RUN, 2));
     assert_string_equal(listed(), "5 3");
     assert_false(exists(path_of(1, "")));
     assert_false(exists(path_of(4, "")));
     assert_true(exists(path_of(2, "part-00000.h5")));
     assert_true(exists(path_of(6, "part-00000.h5")));
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN + 1, 1)); /* they are not that run's */
+    CHECK_RC(FTKIT_OK, ftk_sets_prune(dir, CONTEXT, RUN + 1, 1)); /* they are not that run's */
     assert_string_equal(listed(), "5 3");
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 2));
+    CHECK_RC(FTKIT_OK, ftk_sets_prune(dir, CONTEXT, RUN, 2));
     CHECK_RC(FTKIT_OK, verify_set(3));
     CHECK_RC(FTKIT_OK, verify_set(5));
     unlink(path_of(5, "manifest"));
     unlink(path_of(3, "manifest"));
-    CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 1)); /* no complete one: hands off */
+    CHECK_RC(FTKIT_OK, ftk_sets_prune(dir, CONTEXT, RUN, 1)); /* no complete one: hands off */
     assert_true(exists(path_of(3, "")) && exists(path_of(5, "")));
 }
 
@@ -749,27 +752,27 @@ static void unfinished_is_proven(void **state)
 {
     (void)state;
     char path[FTK_PATH_MAX];
-    struct ftk_h5_part p;
-    struct ftk_h5_entry e;
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+    struct ftk_manifest_part p;
+    struct ftk_set_entry e;
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
     CHECK_RC(FTKIT_OK, ftk_h5_examine(dir, CONTEXT, 1, &e));
-    assert_int_equal(e.state, FTK_H5_INCOMPLETE);
+    assert_int_equal(e.state, FTK_SET_INCOMPLETE);
     CHECK_RC(FTKIT_OK, write_part(1, 0, &p));
     CHECK_RC(FTKIT_OK, ftk_h5_examine(dir, CONTEXT, 1, &e));
-    assert_int_equal(e.state, FTK_H5_INCOMPLETE);
+    assert_int_equal(e.state, FTK_SET_INCOMPLETE);
     assert_int_equal(unlink(path_of(1, "unfinished")), 0); /* as an older ftkit left it */
     CHECK_RC(FTKIT_OK, ftk_h5_examine(dir, CONTEXT, 1, &e));
-    assert_int_equal(e.state, FTK_H5_DAMAGED);
-    CHECK_RC(FTKIT_ERR_EXISTS, ftk_h5_begin(dir, CONTEXT, 1));
+    assert_int_equal(e.state, FTK_SET_DAMAGED);
+    CHECK_RC(FTKIT_ERR_EXISTS, begin_set(dir, CONTEXT, 1));
     snprintf(path, sizeof path, "%s", path_of(1, "part-00000.h5"));
     assert_int_equal(rename(path, path_of(1, "part-00000.h5.tmp")), 0);
     CHECK_RC(FTKIT_OK, ftk_h5_examine(dir, CONTEXT, 1, &e));
-    assert_int_equal(e.state, FTK_H5_INCOMPLETE);
+    assert_int_equal(e.state, FTK_SET_INCOMPLETE);
     CHECK_RC(FTKIT_OK, write_set(1));
     assert_false(exists(path_of(1, "unfinished")));
     assert_int_equal(unlink(path_of(1, "manifest")), 0);
     CHECK_RC(FTKIT_OK, ftk_h5_examine(dir, CONTEXT, 1, &e));
-    assert_int_equal(e.state, FTK_H5_DAMAGED);
+    assert_int_equal(e.state, FTK_SET_DAMAGED);
     assert_non_null(strstr(e.why, "manifest"));
 }
 
@@ -777,7 +780,7 @@ static void unfinished_is_proven(void **state)
 static void program_of_a_set(void **state)
 {
     (void)state;
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     static const char one[] = "ftkit.manifest = 1\ncontext = " CONTEXT "\nset = 1\n";
     static const char two[] =
         "ftkit.manifest = 2\ncontext = " CONTEXT "\nprogram = heat 2\nset = 2\n";
@@ -794,13 +797,13 @@ static void program_of_a_set(void **state)
     free(text);
     CHECK_RC(FTKIT_OK, ftk_h5_open_set(dir, CONTEXT, 1, true, &m));
     assert_string_equal(m.program, "");
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
     CHECK_RC(FTKIT_OK, ftk_h5_open_set(dir, CONTEXT, 2, true, &m));
     assert_string_equal(m.program, "heat 2");
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
     CHECK_RC(FTKIT_OK, ftk_h5_derive(dir, CONTEXT, 2, NULL, NULL, &m));
     assert_string_equal(m.program, "heat 2");
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
 }
 
 /* Directories in which nothing can be made, or that are gone (the superuser may write
@@ -809,10 +812,10 @@ static void bad_directories(void **state)
 {
     (void)state;
     char path[FTK_PATH_MAX];
-    struct ftk_h5_part p;
-    struct ftk_h5_manifest m = make_manifest(2);
+    struct ftk_manifest_part p;
+    struct ftk_manifest m = make_manifest(2);
     CHECK_RC(FTKIT_OK, write_set(1));
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 2));
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 2));
     for (uint32_t i = 0; i < NPARTS; i++)
         CHECK_RC(FTKIT_OK, write_part(2, i, &m.parts[i]));
     remove_tree(path_of(2, ""));
@@ -836,7 +839,7 @@ static void bad_directories(void **state)
     CHECK_RC(FTKIT_ERR_IO, write_set(3)); /* it is not made anew */
     assert_int_equal(mkdir(dir, 0777), 0);
     CHECK_RC(FTKIT_OK, write_set(3));
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
 }
 
 int main(void)

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "store/durable/sets.h"
 #include "store/h5/h5.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
@@ -41,6 +42,21 @@ static bool deflate;                     /* compress the parts */
         if (rc_ != (want))                                                                         \
             fail_msg("%s: %d, not %d: %s", #call, rc_, (want), ftk_detail_text());                 \
     } while (0)
+
+/* ---- what store/durable/sets.c does with this level ------------------------------------ */
+
+static inline int begin_set(const char *where, const char *context, uint64_t set)
+{
+    return ftk_sets_begin(ftk_sets_level(FTK_DURABLE_HDF5), where, context, set);
+}
+
+static inline int read_segment(
+    const char *where, const struct ftk_manifest *m, int rank, void **seg, size_t *bytes)
+{
+    struct ftk_manifest of_level = *m;
+    of_level.level = ftk_sets_level(FTK_DURABLE_HDF5);
+    return ftk_sets_read(where, &of_level, rank, seg, bytes);
+}
 
 /* ---- Segments ------------------------------------------------------------------------ */
 
@@ -262,9 +278,9 @@ static void *make_segment(uint64_t set, uint32_t rank)
 static const uint32_t part_of[NRANKS] = { 0, 1, 0, 2 };
 static const uint32_t part_number[NPARTS] = { 0, 1, 7 };
 
-static struct ftk_h5_manifest make_manifest(uint64_t set)
+static struct ftk_manifest make_manifest(uint64_t set)
 {
-    struct ftk_h5_manifest m = {
+    struct ftk_manifest m = {
         .set = set, .run = RUN, .nranks = NRANKS, .nparts = NPARTS, .context = CONTEXT
     };
     snprintf(m.program, sizeof m.program, "%s", program);
@@ -297,21 +313,27 @@ static inline int no_pace(void *arg, size_t bytes)
     return FTKIT_OK;
 }
 
-static int write_packed(uint64_t set, uint32_t part, struct ftk_h5_part *out)
+static int write_packed(uint64_t set, uint32_t part, struct ftk_manifest_part *out)
 {
     struct next_of f = { .set = set, .part = part };
     int n = 0;
     for (uint32_t r = 0; r < NRANKS; r++)
         n += part_of[r] == part;
-    int rc = set % 2 ? ftk_h5_write_part_from(
-                 dir, CONTEXT, set, part_number[part], n, true, next_segment, &f, out)
-                     : ftk_h5_write_part_slowly(dir, CONTEXT, set, part_number[part], n, true,
-                         next_segment, no_pace, &f, out);
+    const struct ftk_part_job job = { .dir = dir,
+        .context = CONTEXT,
+        .set = set,
+        .part = part_number[part],
+        .nsegs = n,
+        .deflate = true,
+        .next = next_segment,
+        .pace = set % 2 ? NULL : no_pace,
+        .arg = &f };
+    int rc = ftk_h5_write_job(&job, out);
     free(f.seg);
     return rc;
 }
 
-static int write_part(uint64_t set, uint32_t part, struct ftk_h5_part *out)
+static int write_part(uint64_t set, uint32_t part, struct ftk_manifest_part *out)
 {
     const void *segs[NRANKS];
     int n = 0;
@@ -328,33 +350,33 @@ static int write_part(uint64_t set, uint32_t part, struct ftk_h5_part *out)
 
 static inline int write_set(uint64_t set)
 {
-    struct ftk_h5_manifest m = make_manifest(set);
-    int rc = ftk_h5_begin(dir, CONTEXT, set);
+    struct ftk_manifest m = make_manifest(set);
+    int rc = begin_set(dir, CONTEXT, set);
     for (uint32_t p = 0; p < NPARTS && rc == FTKIT_OK; p++)
         rc = write_part(set, p, &m.parts[p]);
     if (rc == FTKIT_OK)
         rc = ftk_h5_commit(dir, &m);
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
     return rc;
 }
 
 /* FTKIT_OK when the set is complete and every rank's segment is the one written. */
 static inline int verify_set(uint64_t set)
 {
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     int rc = ftk_h5_open_set(dir, CONTEXT, set, true, &m);
     if (rc != FTKIT_OK)
         return rc;
     for (int r = 0; r < NRANKS && rc == FTKIT_OK; r++) {
         void *seg = NULL, *want = make_segment(set, (uint32_t)r);
         size_t bytes = 0;
-        rc = ftk_h5_read(dir, &m, r, &seg, &bytes);
+        rc = read_segment(dir, &m, r, &seg, &bytes);
         if (rc == FTKIT_OK && (bytes != ftk_seg_bytes(want) || memcmp(seg, want, bytes) != 0))
             rc = ftk_fail(FTKIT_ERR_INTERNAL, "set %d, rank %d: other bytes", (int)set, r);
         free(want);
         free(seg);
     }
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
     return rc;
 }
 
@@ -364,7 +386,7 @@ static inline const char *listed(void)
     static char text[256];
     uint64_t *sets = NULL;
     int n = 0;
-    int rc = ftk_h5_list(dir, CONTEXT, &sets, &n);
+    int rc = ftk_sets_list(dir, CONTEXT, &sets, &n);
     text[0] = '\0';
     if (rc != FTKIT_OK)
         snprintf(text, sizeof text, "error %d", rc);
@@ -425,7 +447,7 @@ static int new_dir(void **state)
     (void)state;
     static int n;
     snprintf(dir, sizeof dir, "%s/%d", work, n++);
-    assert_int_equal(mkdir(dir, 0777), 0); /* ftk_h5_begin() makes only what is in it */
+    assert_int_equal(mkdir(dir, 0777), 0); /* ftk_h5_make() makes only what is in it */
     extra_bytes = 100;
     extra_value = 0;
     deflate = getenv("FTKIT_TEST_DEFLATE") != NULL;

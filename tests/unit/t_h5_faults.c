@@ -128,12 +128,12 @@ static void kills_are_clean(void **state)
 
 static int child_prune(void)
 {
-    int rc = ftk_h5_prune(dir, CONTEXT, RUN, 1);
+    int rc = ftk_sets_prune(dir, CONTEXT, RUN, 1);
     if (rc == FTKIT_OK)
         return 100;
     if (verify_set(3) != FTKIT_OK)
         return 101;
-    return ftk_h5_prune(dir, CONTEXT, RUN, 1) == FTKIT_OK ? -rc : 102;
+    return ftk_sets_prune(dir, CONTEXT, RUN, 1) == FTKIT_OK ? -rc : 102;
 }
 
 static void prune_faults_are_clean(void **state)
@@ -151,7 +151,7 @@ static void prune_faults_are_clean(void **state)
             CHECK_RC(FTKIT_OK, verify_set(3));
             for (const char *t = listed(); *t; t += strspn(t, " 0123456789"))
                 CHECK_RC(FTKIT_OK, verify_set(strtoull(t, NULL, 10)));
-            CHECK_RC(FTKIT_OK, ftk_h5_prune(dir, CONTEXT, RUN, 1));
+            CHECK_RC(FTKIT_OK, ftk_sets_prune(dir, CONTEXT, RUN, 1));
             assert_string_equal(listed(), "3");
             assert_false(exists(path_of(1, "")) || exists(path_of(2, "")));
         }
@@ -176,7 +176,7 @@ static void check_code(int rc, const char *what, size_t at)
 
 /* Read the ranks of part 0 with file as its content: identical, or an error. */
 static int read_damaged(
-    const struct ftk_h5_manifest *m, void *const want[NRANKS], const char *what, size_t at)
+    const struct ftk_manifest *m, void *const want[NRANKS], const char *what, size_t at)
 {
     int errors = 0;
     for (int r = 0; r < NRANKS; r++) {
@@ -184,7 +184,7 @@ static int read_damaged(
         size_t bytes = 0;
         if (part_of[r] != 0)
             continue;
-        int rc = ftk_h5_read(dir, m, r, &seg, &bytes);
+        int rc = read_segment(dir, m, r, &seg, &bytes);
         check_code(rc, what, at);
         if (rc != FTKIT_OK)
             errors++;
@@ -198,7 +198,7 @@ static int read_damaged(
 static void damaged_parts(void **state)
 {
     (void)state;
-    struct ftk_h5_manifest m, deep;
+    struct ftk_manifest m, deep;
     void *want[NRANKS];
     size_t bytes;
     CHECK_RC(FTKIT_OK, write_set(1));
@@ -226,7 +226,7 @@ static void damaged_parts(void **state)
             int rc = ftk_h5_open_set(dir, CONTEXT, 1, true, &deep);
             check_code(rc, "deep open", at);
             if (rc == FTKIT_OK)
-                ftk_h5_manifest_free(&deep);
+                ftk_manifest_free(&deep);
         }
         assert_int_equal(pwrite(fd, text + at, n, (off_t)at), n);
     }
@@ -246,13 +246,13 @@ static void damaged_parts(void **state)
     free(text);
     for (int r = 0; r < NRANKS; r++)
         free(want[r]);
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
 }
 
 static void damaged_manifest(void **state)
 {
     (void)state;
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     size_t bytes;
     CHECK_RC(FTKIT_OK, write_set(1));
     CHECK_RC(FTKIT_OK, write_set(2));
@@ -313,7 +313,7 @@ static void forged_manifests(void **state)
         "%sset = 1\nrun = 1\nnranks = 1\nnparts = 1\npart = 0 1 1 0000000000000000\n"
         "ranks = 0 0 0\nmore = 1\n",
     };
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     char text[1024];
     CHECK_RC(FTKIT_OK, write_set(1));
     for (size_t i = 0; i < COUNT(forged); i++) {

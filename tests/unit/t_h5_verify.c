@@ -16,11 +16,11 @@
  * child verifies; what it tells is in memory that is shared. */
 static struct telling {
     int n;
-    struct ftk_h5_finding v[64];
+    struct ftk_finding v[64];
 } * shared;
 #define told (shared->v)
 
-static void tell(const struct ftk_h5_finding *f, void *arg)
+static void tell(const struct ftk_finding *f, void *arg)
 {
     (void)arg;
     if (shared->n < 64)
@@ -29,7 +29,7 @@ static void tell(const struct ftk_h5_finding *f, void *arg)
 }
 
 /* One file, by its number in the manifest; the master comes after the parts. */
-static void verify_file(const struct ftk_h5_manifest *m, uint32_t i)
+static void verify_file(const struct ftk_manifest *m, uint32_t i)
 {
     int status = 0;
     pid_t pid = fork();
@@ -47,7 +47,7 @@ static void verify_file(const struct ftk_h5_manifest *m, uint32_t i)
     assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
     if (status == 0)
         return;
-    struct ftk_h5_finding f = { .code = FTKIT_ERR_CORRUPT, .rank = -1 };
+    struct ftk_finding f = { .code = FTKIT_ERR_CORRUPT, .rank = -1 };
     if (i == m->nparts)
         snprintf(f.file, sizeof f.file, "master.h5");
     snprintf(f.text, sizeof f.text, "crash (status %d)", status);
@@ -57,12 +57,12 @@ static void verify_file(const struct ftk_h5_manifest *m, uint32_t i)
 /* All parts and the master; the number of findings. */
 static int verify(uint64_t set)
 {
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     shared->n = 0;
     CHECK_RC(FTKIT_OK, ftk_h5_manifest_of(dir, CONTEXT, set, &m));
     for (uint32_t i = 0; i <= m.nparts; i++)
         verify_file(&m, i);
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
     return shared->n;
 }
 
@@ -217,7 +217,7 @@ static void wrong_master(void **state)
 static void survey(void **state)
 {
     (void)state;
-    struct ftk_h5_entry *e = NULL, one;
+    struct ftk_set_entry *e = NULL, one;
     char(*names)[FTKIT_NAME_MAX + 1] = NULL;
     char path[FTK_PATH_MAX];
     size_t n = 0;
@@ -226,26 +226,26 @@ static void survey(void **state)
     assert_int_equal(unlink(path_of(5, "manifest")), 0);
     assert_int_equal(unlink(path_of(4, "part-00001.h5")), 0);
     flip(path_of(2, "manifest"), 40, 1);
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, "a", 1));
+    CHECK_RC(FTKIT_OK, begin_set(dir, "a", 1));
     snprintf(path, sizeof path, "%s/link.ftkit", dir);
     assert_int_equal(symlink("a.ftkit", path), 0);
     snprintf(path, sizeof path, "%s/file.ftkit", dir);
     write_file(path, "x", 1);
-    CHECK_RC(FTKIT_OK, ftk_h5_contexts(dir, &names, &n));
+    CHECK_RC(FTKIT_OK, ftk_sets_dir_contexts(dir, &names, &n));
     assert_int_equal(n, 2);
     assert_string_equal(names[0], "a");
     assert_string_equal(names[1], CONTEXT);
     free(names);
     snprintf(path, sizeof path, "%s/%s.ftkit/set-0000000009", dir, CONTEXT);
     assert_int_equal(symlink("set-0000000001", path), 0);
-    CHECK_RC(FTKIT_OK, ftk_h5_survey(dir, CONTEXT, &e, &n));
-    static const int want[] = { FTK_H5_DAMAGED, FTK_H5_DAMAGED, FTK_H5_COMPLETE, FTK_H5_DAMAGED,
-        FTK_H5_COMPLETE };
+    CHECK_RC(FTKIT_OK, ftk_sets_survey(dir, CONTEXT, &e, &n));
+    static const int want[] = { FTK_SET_DAMAGED, FTK_SET_DAMAGED, FTK_SET_COMPLETE, FTK_SET_DAMAGED,
+        FTK_SET_COMPLETE };
     assert_int_equal(n, 5);
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(e[i].set, 5 - i);
         assert_int_equal(e[i].state, want[i]);
-        assert_true((e[i].why[0] == '\0') == (want[i] == FTK_H5_COMPLETE));
+        assert_true((e[i].why[0] == '\0') == (want[i] == FTK_SET_COMPLETE));
         assert_int_equal(e[i].nranks, i == 0 || i == 3 ? 0 : NRANKS);
         assert_true(e[i].bytes > 1000 && e[i].written_s > time(NULL) - 600);
     }
@@ -259,7 +259,7 @@ static void survey(void **state)
 static void regions_alone(void **state)
 {
     (void)state;
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     void *seg = NULL;
     const struct ftk_seg_region *r = NULL;
     extra_bytes = 10 * BLOCK + 77;
@@ -283,7 +283,7 @@ static void regions_alone(void **state)
     CHECK_RC(FTKIT_ERR_CORRUPT, ftk_h5_read_region(dir, &m, 1, "extra", &seg, &r));
     CHECK_RC(FTKIT_OK, ftk_h5_read_region(dir, &m, 1, "i8", &seg, &r));
     free(seg);
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
 }
 
 int main(void)

@@ -160,7 +160,7 @@ static void number_used_again(void **state)
 static void other_machine(void **state)
 {
     (void)state;
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
     write_record("another-1", 1, "77", 8);
     double begin = ftk_now_s();
     struct ftk_owner *o = take(FTKIT_OK, 5);
@@ -201,7 +201,7 @@ static void no_record(void **state)
         ("ftkit.owner = 1\njob = 0000000000000001\nname = -\nhost = h\nmachine = m\n"
          "pid = 1\nstart = 1\nchecksum = 0000000000000000\n") };
     char *big = calloc(1, 100000);
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
     for (size_t i = 0; i <= COUNT(texts); i++) {
         unlink(record_path());
         if (i < COUNT(texts))
@@ -293,7 +293,7 @@ static void standing_in(void **state)
     struct ftk_owner *third = ftk_owner_stand_in(dir, CONTEXT, &job, 2);
     struct ftk_owner *idle = ftk_owner_stand_in(dir, CONTEXT, &job, -1);
     assert_true(second && third && idle);
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
     usleep(300000);
     assert_false(exists(record_path())); /* they make none */
     write_record("another-1", 1, "77", 8);
@@ -326,7 +326,7 @@ static void never_held(void **state)
     const struct ftk_owner_job job = { .job = 8, .alone = true };
     struct ftk_owner *o = ftk_owner_stand_in(dir, CONTEXT, &job, 0);
     assert_non_null(o);
-    CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
     struct ftk_owner *living = take(FTKIT_OK, 7);
     CHECK_RC(FTKIT_ERR_BUSY, ftk_owner_check(o, true));
     ftk_owner_release(&living);
@@ -372,7 +372,7 @@ static void race(void **state)
     for (int round = 0; round < 10; round++) {
         pid_t pid[N];
         int owners = 0;
-        CHECK_RC(FTKIT_OK, ftk_h5_begin(dir, CONTEXT, 1));
+        CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
         char machine[80];
         struct ftk_owner *o = take(FTKIT_OK, 5);
         char *text = record();

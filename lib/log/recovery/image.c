@@ -16,7 +16,7 @@
 #include "log/plane.h"
 #include "log/recovery.h"
 #include "log/set_up.h"
-#include "store/h5/h5.h"
+#include "store/durable/sets.h"
 #include "old_image.h"
 #include "steps.h"
 
@@ -272,18 +272,18 @@ static int read_setup_log(const void *seg)
 
 static int read_setup_log_of(struct ftkit_ctx *ctx, uint64_t set)
 {
-    struct ftk_h5_manifest m = { 0 };
+    struct ftk_manifest m = { 0 };
     void *seg = NULL;
     size_t bytes;
-    int rc = ftk_h5_open_set(ctx->cfg.h5_dir, ctx->cfg.name, set, false, &m);
+    int rc = ftk_sets_open(ctx->cfg.h5_dir, ctx->cfg.name, set, &m);
     if (rc == FTKIT_OK && m.nranks != (uint32_t)ftk_log_plane_size())
         rc = ftk_fail(FTKIT_ERR_SIZE, "set %llu is of %u ranks", (unsigned long long)set, m.nranks);
     if (rc == FTKIT_OK)
-        rc = ftk_h5_read(ctx->cfg.h5_dir, &m, (int)ftk_log_to_plane(ctx->rank), &seg, &bytes);
+        rc = ftk_sets_read(ctx->cfg.h5_dir, &m, (int)ftk_log_to_plane(ctx->rank), &seg, &bytes);
     if (rc == FTKIT_OK)
         rc = read_setup_log(seg);
     free(seg);
-    ftk_h5_manifest_free(&m);
+    ftk_manifest_free(&m);
     return rc;
 }
 
@@ -294,7 +294,7 @@ static int read_setup_log_of_files(struct ftkit_ctx *ctx)
     uint64_t *sets = NULL;
     int n = 0;
     int rc =
-        ctx->cfg.h5_enabled ? ftk_h5_list(ctx->cfg.h5_dir, ctx->cfg.name, &sets, &n) : FTKIT_OK;
+        ctx->cfg.h5_enabled ? ftk_sets_list(ctx->cfg.h5_dir, ctx->cfg.name, &sets, &n) : FTKIT_OK;
     bool read = false;
     for (int i = 0; i < n && !read; i++) {
         read = read_setup_log_of(ctx, sets[i]) == FTKIT_OK;

@@ -1,4 +1,4 @@
-/* Place "hdf5": complete a set: write its master, then its manifest.
+/* Durable level hdf5: complete a set: write its master, then its manifest.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -16,13 +16,13 @@ static const struct ftk_file_points manifest_points = {
     .dirsync = "h5.manifest.dirsync",
 };
 
-int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m)
+int ftk_h5_commit(const char *dir, const struct ftk_manifest *m)
 {
     char *text = NULL;
     size_t bytes = 0;
-    int rc = ftk_h5_check_context(m->context);
+    int rc = ftk_sets_dir_check(m->context);
     if (rc == FTKIT_OK)
-        rc = ftk_h5_manifest_text(m, &text, &bytes);
+        rc = ftk_manifest_text(m, &text, &bytes);
     if (rc != FTKIT_OK)
         return rc;
     int dirfd = ftk_h5_open_dir(dir, m->context, m->set);
@@ -33,7 +33,7 @@ int ftk_h5_commit(const char *dir, const struct ftk_h5_manifest *m)
     }
     rc = ftk_h5_master(dirfd, m);
     if (rc == FTKIT_OK)
-        rc = ftk_out_text(dirfd, m->set, FTK_H5_MANIFEST, &manifest_points, text, bytes);
+        rc = ftk_out_text(dirfd, m->set, FTK_MANIFEST_FILE, &manifest_points, text, bytes);
     if (rc == FTKIT_OK) /* beside a manifest this mark has no meaning, so ignore an error */
         (void)unlinkat(dirfd, FTK_H5_UNFINISHED, 0);
     free(text);

@@ -1,4 +1,4 @@
-/* Place "hdf5", without a job: check the master file.
+/* Durable level hdf5, without a job: check the master file.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -21,14 +21,14 @@
 
 struct compare {
     struct ftk_h5_io *io; /* of the master on disk */
-    ftk_h5_tell *tell;
+    ftk_finding_fn *tell;
     void *arg;
     int rc;
 };
 
 static void found_difference(struct compare *c, int code)
 {
-    struct ftk_h5_finding f = { .code = code, .rank = -1, .block = -1 };
+    struct ftk_finding f = { .code = code, .rank = -1, .block = -1 };
     snprintf(f.file, sizeof f.file, "%s", FTK_H5_MASTER);
     snprintf(f.text, sizeof f.text, "%s", ftk_detail_text());
     if (c->rc == FTKIT_OK)
@@ -286,7 +286,7 @@ static void open_only(struct compare *c)
 }
 
 static void compare_master(
-    struct compare *c, int dirfd, const struct ftk_h5_manifest *m, struct ftk_h5_io *anew)
+    struct compare *c, int dirfd, const struct ftk_manifest *m, struct ftk_h5_io *anew)
 {
     anew->file->fd = memfd_create("ftkit-master", MFD_CLOEXEC);
     if (anew->file->fd < 0) {
@@ -306,14 +306,14 @@ static void compare_master(
 }
 
 int ftk_h5_verify_master(
-    const char *dir, const struct ftk_h5_manifest *m, ftk_h5_tell *tell, void *arg)
+    const char *dir, const struct ftk_manifest *m, ftk_finding_fn *tell, void *arg)
 {
     struct ftk_file file, of_anew = { .fd = -1 };
     struct ftk_h5_io io = { .file = &file }, anew = { .file = &of_anew };
     struct compare c = { .io = &io, .tell = tell, .arg = arg };
     struct ftk_h5_quiet q;
     size_t bytes;
-    int rc = ftk_h5_check_context(m->context);
+    int rc = ftk_sets_dir_check(m->context);
     if (rc != FTKIT_OK)
         return rc;
     int dirfd = ftk_h5_open_dir(dir, m->context, m->set);

@@ -1,4 +1,4 @@
-/* Place "hdf5": the file driver under HDF5, error texts.
+/* Durable level hdf5: the file driver under HDF5, error texts.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *

@@ -1,4 +1,4 @@
-/* Place "hdf5": facts about parts that other processes have written.
+/* Durable level hdf5: facts about parts that other processes have written.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -46,7 +46,7 @@ int ftk_h5_look(const char *dir, const char *context, uint64_t set, uint32_t par
     return rc;
 }
 
-static int compare_head(const void *head, const struct ftk_h5_part *p, void *arg)
+static int compare_head(const void *head, const struct ftk_manifest_part *p, void *arg)
 {
     const struct ftk_seg_header *h = head;
     const uint64_t *heads = arg;
@@ -57,8 +57,8 @@ static int compare_head(const void *head, const struct ftk_h5_part *p, void *arg
         h->rank);
 }
 
-static int learn_part(int dirfd, const uint64_t *heads, const struct ftk_h5_manifest *m,
-    const uint32_t *ranks, struct ftk_h5_part *p)
+static int learn_part(int dirfd, const uint64_t *heads, const struct ftk_manifest *m,
+    const uint32_t *ranks, struct ftk_manifest_part *p)
 {
     char name[FTK_H5_NAME_MAX];
     struct ftk_file f;
@@ -72,13 +72,13 @@ static int learn_part(int dirfd, const uint64_t *heads, const struct ftk_h5_mani
     return ftk_h5_part_sum(dirfd, m, p, ranks, compare_head, (void *)heads, &p->heads_xxh);
 }
 
-int ftk_h5_learn(const char *dir, const uint64_t *heads, struct ftk_h5_manifest *m)
+int ftk_h5_learn(const char *dir, const uint64_t *heads, struct ftk_manifest *m)
 {
     struct ftk_h5_quiet q;
     int dirfd = ftk_h5_open_dir(dir, m->context, m->set);
     if (dirfd < 0)
         return ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", m->set, dir);
-    uint32_t *ranks = ftk_h5_ranks_by_part(m);
+    uint32_t *ranks = ftk_manifest_ranks(m);
     int rc = ranks ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "ranks of set %" PRIu64, m->set);
     const uint32_t *next = ranks;
     ftk_h5_quiet(&q);

@@ -1,4 +1,4 @@
-/* Place "hdf5": make the directory of a new set.
+/* Durable level hdf5: make the directory of a new set.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -55,7 +55,7 @@ static int make_dir(const char *path)
 /* The number of a set must be free: there is no set, or an unfinished one. */
 static int check_free(const char *dir, const char *context, uint64_t set, const char *path)
 {
-    struct ftk_h5_manifest m;
+    struct ftk_manifest m;
     int fd = ftk_h5_open_dir(dir, context, set);
     if (fd < 0)
         return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
@@ -67,7 +67,7 @@ static int check_free(const char *dir, const char *context, uint64_t set, const 
         return FTKIT_OK;
     int rc = ftk_h5_open_set(dir, context, set, false, &m);
     if (rc == FTKIT_OK) {
-        ftk_h5_manifest_free(&m);
+        ftk_manifest_free(&m);
         return ftk_fail(FTKIT_ERR_EXISTS, "set %" PRIu64 " in %s is complete", set, path);
     }
     if (rc != FTKIT_ERR_NOT_FOUND && rc != FTKIT_ERR_CORRUPT && rc != FTKIT_ERR_FORMAT)
@@ -85,7 +85,7 @@ static size_t format(uint64_t flush, char text[MARK_MAX])
  * its text: a reader looks again. */
 static int make_set(int ctxfd, uint64_t set, uint64_t flush, const char *path)
 {
-    char name[FTK_H5_SET_NAME_MAX], text[MARK_MAX];
+    char name[FTK_SETS_DIR_NAME_MAX], text[MARK_MAX];
     ftk_h5_set_name(set, name);
     if (mkdirat(ctxfd, name, 0777) != 0 && errno != EEXIST)
         return ftk_fail_errno(errno, "make %s/%s", path, name);
@@ -133,7 +133,7 @@ int ftk_h5_marked(const char *dir, const char *context, uint64_t set, uint64_t f
 int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flush)
 {
     char path[FTK_PATH_MAX];
-    int rc = ftk_h5_context_path(dir, context, path);
+    int rc = ftk_sets_dir_path(dir, context, path);
     if (rc == FTKIT_OK)
         rc = check_free(dir, context, set, path);
     if (rc != FTKIT_OK)
@@ -158,7 +158,7 @@ int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flu
 int ftk_h5_sync(const char *dir, const char *context, uint64_t set)
 {
     char path[FTK_PATH_MAX];
-    int rc = ftk_h5_context_path(dir, context, path);
+    int rc = ftk_sets_dir_path(dir, context, path);
     if (rc != FTKIT_OK)
         return rc;
     int ctxfd = open(path, OPEN_DIR);
@@ -167,10 +167,4 @@ int ftk_h5_sync(const char *dir, const char *context, uint64_t set)
     if (ctxfd >= 0)
         close(ctxfd);
     return rc;
-}
-
-int ftk_h5_begin(const char *dir, const char *context, uint64_t set)
-{
-    int rc = ftk_h5_make(dir, context, set, 0);
-    return rc == FTKIT_OK ? ftk_h5_sync(dir, context, set) : rc;
 }

@@ -1,4 +1,4 @@
-/* Place "hdf5": the master file, for tools that do not know ftkit.
+/* Durable level hdf5: the master file, for tools that do not know ftkit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -115,8 +115,8 @@ static void source_name(uint32_t rank, const char *region, char *buf, size_t byt
     buf[n] = '\0';
 }
 
-static int array_map(
-    struct master *w, const struct ftk_seg_region *r, uint32_t rank, const struct ftk_h5_part *p)
+static int array_map(struct master *w, const struct ftk_seg_region *r, uint32_t rank,
+    const struct ftk_manifest_part *p)
 {
     struct array *a = NULL;
     struct ftk_h5_shape s;
@@ -173,7 +173,7 @@ static int link_replicated(
     return FTKIT_OK;
 }
 
-static int add_rank_to_master(const void *head, const struct ftk_h5_part *p, void *arg)
+static int add_rank_to_master(const void *head, const struct ftk_manifest_part *p, void *arg)
 {
     struct master *w = arg;
     const struct ftk_seg_header *h = head;
@@ -195,7 +195,7 @@ static int add_rank_to_master(const void *head, const struct ftk_h5_part *p, voi
     return rc;
 }
 
-static int read_attributes(struct master *w, int dirfd, const struct ftk_h5_manifest *m)
+static int read_attributes(struct master *w, int dirfd, const struct ftk_manifest *m)
 {
     struct ftk_h5_reader src;
     void *head = NULL;
@@ -213,7 +213,7 @@ static int read_attributes(struct master *w, int dirfd, const struct ftk_h5_mani
     return rc;
 }
 
-static int fill_file(struct master *w, int dirfd, const struct ftk_h5_manifest *m)
+static int fill_file(struct master *w, int dirfd, const struct ftk_manifest *m)
 {
     uint64_t nranks = m->nranks;
     if (ftk_h5_attr_u64(w->file, "ftkit.set", &m->set, 0) < 0
@@ -253,7 +253,7 @@ static int hand_over(const struct master *w, struct ftk_h5_arrays *out)
 }
 
 int ftk_h5_master_build(
-    struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m, struct ftk_h5_arrays *arrays)
+    struct ftk_h5_io *io, int dirfd, const struct ftk_manifest *m, struct ftk_h5_arrays *arrays)
 {
     struct ftk_h5_quiet q;
     int rc;
@@ -274,7 +274,7 @@ int ftk_h5_master_build(
     return rc;
 }
 
-int ftk_h5_master(int dirfd, const struct ftk_h5_manifest *m)
+int ftk_h5_master(int dirfd, const struct ftk_manifest *m)
 {
     struct ftk_out o;
     struct ftk_h5_io io = { .file = &o.file };

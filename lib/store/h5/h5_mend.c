@@ -1,4 +1,4 @@
-/* Place "hdf5", without a job: repair a set.
+/* Durable level hdf5, without a job: repair a set.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -21,7 +21,7 @@
 /* Open the directory of a set.  The caller closes *dirfd. */
 static int open_to_mend(const char *dir, const char *context, uint64_t set, int *dirfd)
 {
-    int rc = ftk_h5_check_context(context);
+    int rc = ftk_sets_dir_check(context);
     if (rc != FTKIT_OK)
         return rc;
     *dirfd = ftk_h5_open_dir(dir, context, set);
@@ -39,8 +39,8 @@ static DIR *list(int dirfd)
     return d;
 }
 
-int ftk_h5_leftovers(const char *dir, const char *context, uint64_t set, bool only_tell,
-    ftk_h5_name_fn *fn, void *arg)
+int ftk_h5_leftovers(
+    const char *dir, const char *context, uint64_t set, bool only_tell, ftk_name_fn *fn, void *arg)
 {
     int dirfd = -1;
     int rc = open_to_mend(dir, context, set, &dirfd);
@@ -68,13 +68,13 @@ int ftk_h5_leftovers(const char *dir, const char *context, uint64_t set, bool on
 
 static int by_number(const void *a, const void *b)
 {
-    uint32_t x = ((const struct ftk_h5_part *)a)->part;
-    uint32_t y = ((const struct ftk_h5_part *)b)->part;
+    uint32_t x = ((const struct ftk_manifest_part *)a)->part;
+    uint32_t y = ((const struct ftk_manifest_part *)b)->part;
     return x < y ? -1 : x > y;
 }
 
 /* Find all existing parts, sorted by number. */
-static int find_parts(int dirfd, struct ftk_h5_manifest *m)
+static int find_parts(int dirfd, struct ftk_manifest *m)
 {
     DIR *d = list(dirfd);
     if (!d)
@@ -83,16 +83,16 @@ static int find_parts(int dirfd, struct ftk_h5_manifest *m)
     while ((e = readdir(d))) {
         size_t n = strlen(e->d_name);
         if (strncmp(e->d_name, "part-", 5) != 0 || !ftk_h5_is_ours(e->d_name)
-            || strcmp(e->d_name + n - 3, ".h5") != 0 || m->nparts == FTK_H5_RANKS_MAX)
+            || strcmp(e->d_name + n - 3, ".h5") != 0 || m->nparts == FTK_MANIFEST_RANKS_MAX)
             continue;
-        struct ftk_h5_part *more = realloc(m->parts, (m->nparts + (size_t)1) * sizeof *more);
+        struct ftk_manifest_part *more = realloc(m->parts, (m->nparts + (size_t)1) * sizeof *more);
         if (!more) {
             closedir(d);
             return ftk_fail(FTKIT_ERR_NOMEM, "parts of set %" PRIu64, m->set);
         }
         m->parts = more;
         m->parts[m->nparts++] =
-            (struct ftk_h5_part){ .part = (uint32_t)strtoul(e->d_name + 5, NULL, 10) };
+            (struct ftk_manifest_part){ .part = (uint32_t)strtoul(e->d_name + 5, NULL, 10) };
     }
     closedir(d);
     if (m->nparts > 1)
@@ -116,7 +116,8 @@ static herr_t add_rank_found(hid_t group, const char *name, const H5L_info_t *in
         return 0;
     uint32_t rank = (uint32_t)strtoul(name + 5, NULL, 10);
     ftk_h5_rank_name(rank, again);
-    if (strcmp(name, again) != 0 || rank >= FTK_H5_RANKS_MAX || r->n == FTK_H5_RANKS_MAX)
+    if (strcmp(name, again) != 0 || rank >= FTK_MANIFEST_RANKS_MAX
+        || r->n == FTK_MANIFEST_RANKS_MAX)
         return 0;
     uint32_t *more = realloc(r->v, (r->n + (size_t)1) * sizeof *more);
     if (!more)
@@ -135,10 +136,11 @@ static int by_rank(const void *a, const void *b)
 /* Enter the rank of a checked head into m, as a rank of m->parts[index].  The first head sets
  * nranks, run, program and epoch_id of m.  Until then m->nranks is 0, and the reader accepts any
  * run. */
-static int enter(struct ftk_h5_manifest *m, uint32_t index, const struct ftk_seg_header *h)
+static int enter(struct ftk_manifest *m, uint32_t index, const struct ftk_seg_header *h)
 {
     if (m->nranks == 0) {
-        if (h->nranks > FTK_H5_RANKS_MAX || !(m->part_of = malloc(h->nranks * sizeof *m->part_of)))
+        if (h->nranks > FTK_MANIFEST_RANKS_MAX
+            || !(m->part_of = malloc(h->nranks * sizeof *m->part_of)))
             return ftk_fail(
                 FTKIT_ERR_NOMEM, "set %" PRIu64 " of %" PRIu32 " ranks", m->set, h->nranks);
         m->nranks = h->nranks;
@@ -156,7 +158,7 @@ static int enter(struct ftk_h5_manifest *m, uint32_t index, const struct ftk_seg
     return FTKIT_OK;
 }
 
-static int learn_ranks(struct ftk_h5_reader *src, struct ftk_h5_manifest *m, uint32_t index,
+static int learn_ranks(struct ftk_h5_reader *src, struct ftk_manifest *m, uint32_t index,
     const struct ranks *ranks, XXH3_state_t *x)
 {
     int rc = FTKIT_OK;
@@ -175,9 +177,9 @@ static int learn_ranks(struct ftk_h5_reader *src, struct ftk_h5_manifest *m, uin
 }
 
 /* Fill in m->parts[index] from its file. */
-static int learn_part(int dirfd, struct ftk_h5_manifest *m, uint32_t index)
+static int learn_part(int dirfd, struct ftk_manifest *m, uint32_t index)
 {
-    struct ftk_h5_manifest any = { .set = m->set }; /* nranks 0: no size of the file to check */
+    struct ftk_manifest any = { .set = m->set }; /* nranks 0: no size of the file to check */
     struct ftk_h5_reader src;
     struct ranks ranks = { 0 };
     XXH3_state_t *x = XXH3_createState();
@@ -204,7 +206,7 @@ static int learn_part(int dirfd, struct ftk_h5_manifest *m, uint32_t index)
     return rc;
 }
 
-static int all_there(const struct ftk_h5_manifest *m)
+static int all_there(const struct ftk_manifest *m)
 {
     uint32_t missing = 0, first = 0;
     for (uint32_t i = 0; i < m->nranks; i++)
@@ -220,7 +222,7 @@ static int all_there(const struct ftk_h5_manifest *m)
     return FTKIT_OK;
 }
 
-static int learn_parts(int dirfd, struct ftk_h5_manifest *m)
+static int learn_parts(int dirfd, struct ftk_manifest *m)
 {
     struct ftk_h5_quiet q;
     int rc = find_parts(dirfd, m);
@@ -231,10 +233,10 @@ static int learn_parts(int dirfd, struct ftk_h5_manifest *m)
     return rc == FTKIT_OK ? all_there(m) : rc;
 }
 
-int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_h5_tell *tell, void *arg,
-    struct ftk_h5_manifest *out)
+int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_finding_fn *tell,
+    void *arg, struct ftk_manifest *out)
 {
-    struct ftk_h5_manifest m = { .set = set };
+    struct ftk_manifest m = { .set = set };
     int dirfd = -1;
     int rc = open_to_mend(dir, context, set, &dirfd);
     if (rc != FTKIT_OK)
@@ -247,11 +249,11 @@ int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_h5_tel
     if (rc == FTKIT_OK)
         *out = m;
     else
-        ftk_h5_manifest_free(&m);
+        ftk_manifest_free(&m);
     return rc;
 }
 
-int ftk_h5_remake_master(const char *dir, const struct ftk_h5_manifest *m)
+int ftk_h5_remake_master(const char *dir, const struct ftk_manifest *m)
 {
     int dirfd = -1;
     int rc = open_to_mend(dir, m->context, m->set, &dirfd);

@@ -9,11 +9,11 @@
  *     h5_master.c  the master file
  *     h5_xdmf.c    the XDMF file, which describes the datasets of the master
  *     h5_learn.c   parts that other processes have written
- *     h5_manifest.c  manifest, completeness
+ *     h5_complete.c  completeness
  *     h5_set.c     directories: names, numbers, removing
  *     h5_make.c    the directory of a new set
- *     h5_list.c    listing, pruning
  *     h5_commit.c  making a set complete
+ *     h5_level.c   the operations of the level (store/level_ops.h)
  *     h5_survey.c, h5_verify.c, h5_compare.c, h5_mend.c   for h5_offline.h */
 #ifndef FTK_STORE_H5_PRIV_H
 #define FTK_STORE_H5_PRIV_H
@@ -28,11 +28,9 @@
 #endif
 
 #define FTK_H5_NAME_MAX FTK_FILE_NAME_MAX /* dataset and file names, NUL included */
-#define FTK_H5_RANKS_MAX (1u << 24)       /* ranks of a set that a reader believes */
 #define FTK_H5_HEAD "ftkit.head"
 #define FTK_H5_COMPRESS "ftkit.compress" /* attribute of a part, the name of the filter */
 #define FTK_H5_DEFLATE_MOST 1032u        /* bytes at most from one byte of deflated data */
-#define FTK_H5_MANIFEST "manifest"
 #define FTK_H5_MASTER "master.h5"
 #define FTK_H5_XDMF "master.xdmf"
 #define FTK_H5_UNFINISHED "unfinished" /* there from the beginning to the manifest */
@@ -43,7 +41,7 @@
 struct ftk_h5_io {
     struct ftk_file *file;
     hid_t driver;      /* while HDF5 has the file open */
-    ftk_h5_pace *pace; /* or NULL */
+    ftk_pace_fn *pace; /* or NULL */
     void *pace_arg;
     bool deflate; /* compress large datasets */
 };
@@ -127,32 +125,29 @@ static inline void ftk_h5_close(hid_t id, herr_t (*closer)(hid_t))
 
 /* ---- parts (h5_read.c) --------------------------------------------------------------- */
 
-/* Called for each rank of a part with its checked head. */
-typedef int ftk_h5_head_fn(const void *head, const struct ftk_h5_part *p, void *arg);
-
 /* Read and check the heads of part p, which holds ranks[p->nranks], ascending.  Compare their
  * checksum with that in the manifest.  fn may be NULL. */
-int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_part *p,
-    const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg);
+int ftk_h5_part_heads(int dirfd, const struct ftk_manifest *m, const struct ftk_manifest_part *p,
+    const uint32_t *ranks, ftk_head_fn *fn, void *arg);
 /* The same, but put the checksum of the heads into *sum instead of comparing it. */
-int ftk_h5_part_sum(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_part *p,
-    const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg, uint64_t *sum);
+int ftk_h5_part_sum(int dirfd, const struct ftk_manifest *m, const struct ftk_manifest_part *p,
+    const uint32_t *ranks, ftk_head_fn *fn, void *arg, uint64_t *sum);
 
 /* A part that is being read. */
 struct ftk_h5_reader {
     struct ftk_file file;
     struct ftk_h5_io io;
-    const struct ftk_h5_part *part;
+    const struct ftk_manifest_part *part;
     size_t file_bytes;
     hid_t id; /* of the file in HDF5 */
 };
 
 /* Open part p and check its size against the manifest. */
-int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd, const struct ftk_h5_manifest *m,
-    const struct ftk_h5_part *p);
+int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd, const struct ftk_manifest *m,
+    const struct ftk_manifest_part *p);
 void ftk_h5_reader_close(struct ftk_h5_reader *src);
 /* Read and check the head of a rank into malloc'd *head; open its group as *group. */
-int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank,
+int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_manifest *m, uint32_t rank,
     void **head, hid_t *group);
 /* Allocate a whole segment; copy the head; make the gaps between the regions zero. */
 int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void **out);
@@ -173,32 +168,24 @@ struct ftk_h5_arrays {
 };
 
 /* Write master.h5 and master.xdmf, durable; also checks every part against m. */
-int ftk_h5_master(int dirfd, const struct ftk_h5_manifest *m);
+int ftk_h5_master(int dirfd, const struct ftk_manifest *m);
 
 /* Build master.h5 in the open file of io.  arrays, unless NULL, gets the arrays of the master,
  * arrays->v malloc'd. */
 int ftk_h5_master_build(
-    struct ftk_h5_io *io, int dirfd, const struct ftk_h5_manifest *m, struct ftk_h5_arrays *arrays);
+    struct ftk_h5_io *io, int dirfd, const struct ftk_manifest *m, struct ftk_h5_arrays *arrays);
 
 /* Write master.xdmf, durable; no file when XDMF can describe none of the arrays. */
-int ftk_h5_xdmf(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *arrays);
+int ftk_h5_xdmf(int dirfd, const struct ftk_manifest *m, const struct ftk_h5_arrays *arrays);
 
-/* ---- sets (h5_set.c, h5_manifest.c) -------------------------------------------------- */
+/* ---- sets (h5_set.c, h5_complete.c) -------------------------------------------------- */
 
 /* Directory of a set as a file descriptor, -1 with errno. */
 int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set);
-/* The text of a manifest, malloc'd.  FTKIT_ERR_ARG: m->part_of contradicts m->parts. */
-int ftk_h5_manifest_text(const struct ftk_h5_manifest *m, char **text, size_t *bytes);
-/* Read and check a manifest, without its parts; *m is empty on failure. */
-int ftk_h5_read_manifest(int dirfd, const char *context, uint64_t set, struct ftk_h5_manifest *m);
-/* FTKIT_ERR_NAME unless context can name a directory. */
-int ftk_h5_check_context(const char *context);
+/* The name of a set's directory. */
+void ftk_h5_set_name(uint64_t set, char name[FTK_SETS_DIR_NAME_MAX]);
 /* Whether the store gives this name to a file in a set's directory ("our files"). */
 bool ftk_h5_is_ours(const char *name);
-/* The name of a set's directory, and the path of a context's directory.  FTKIT_ERR_NAME. */
-#define FTK_H5_SET_NAME_MAX 32
-void ftk_h5_set_name(uint64_t set, char name[FTK_H5_SET_NAME_MAX]);
-int ftk_h5_context_path(const char *dir, const char *context, char path[FTK_PATH_MAX]);
 /* Remove a set from the open directory of its context.  Files that are not ours stay; then the
  * set's directory stays, too.  point: the fault point, or NULL. */
 int ftk_h5_clear(int ctxfd, uint64_t set, const char *point);
@@ -207,9 +194,5 @@ int ftk_h5_clear(int ctxfd, uint64_t set, const char *point);
 bool ftk_h5_is_unfinished(int dirfd);
 /* Check that all parts exist and have their sizes; if deep, check their heads, too. */
 int ftk_h5_check_parts(
-    int dirfd, const struct ftk_h5_manifest *m, bool deep, ftk_h5_head_fn *fn, void *arg);
-/* The ranks of all parts, one part after the other, ascending within a part: malloc'd
- * [m->nranks], or NULL. */
-uint32_t *ftk_h5_ranks_by_part(const struct ftk_h5_manifest *m);
-
+    int dirfd, const struct ftk_manifest *m, bool deep, ftk_head_fn *fn, void *arg);
 #endif

@@ -1,4 +1,4 @@
-/* Place "hdf5": reading segments back from parts.
+/* Durable level hdf5: reading segments back from parts.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -182,8 +182,8 @@ int ftk_h5_reader_attributes(
 
 /* Check that a head belongs to the set of the manifest; else the error names the set of the
  * head.  A manifest without ranks is to be derived from the heads: then any run is accepted. */
-static int check_owner(const struct ftk_h5_reader *src, const struct ftk_h5_manifest *m,
-    uint32_t rank, const struct ftk_seg_header *h)
+static int check_owner(const struct ftk_h5_reader *src, const struct ftk_manifest *m, uint32_t rank,
+    const struct ftk_seg_header *h)
 {
     bool same = m->nranks == 0 || (h->run == m->run && h->nranks == m->nranks);
     same = same && (m->epoch_id == 0 || h->epoch_id == m->epoch_id);
@@ -194,7 +194,7 @@ static int check_owner(const struct ftk_h5_reader *src, const struct ftk_h5_mani
         src->file.what, h->rank, h->nranks, h->set, h->context, h->run, h->epoch_id);
 }
 
-int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank,
+int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_manifest *m, uint32_t rank,
     void **head, hid_t *group)
 {
     char name[FTK_H5_NAME_MAX];
@@ -246,7 +246,7 @@ static bool can_hold(const struct ftk_h5_reader *src, const struct ftk_seg_heade
 
 /* ftk_h5_reader_memory() with memory of room. */
 static int make_memory(
-    const struct ftk_h5_reader *src, const void *head, ftk_h5_room_fn *room, void *arg, void **out)
+    const struct ftk_h5_reader *src, const void *head, ftk_room_fn *room, void *arg, void **out)
 {
     const struct ftk_seg_header *h = head;
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
@@ -287,12 +287,12 @@ int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void
 
 /* Where the segment of a rank goes. */
 struct into {
-    ftk_h5_room_fn *room;
+    ftk_room_fn *room;
     void *arg;
 };
 
 static int get_segment(
-    struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank, void *out)
+    struct ftk_h5_reader *src, const struct ftk_manifest *m, uint32_t rank, void *out)
 {
     const struct into *into = out;
     void *head = NULL, *seg = NULL;
@@ -310,8 +310,8 @@ static int get_segment(
     return rc == FTKIT_OK ? ftk_seg_check_data(seg, src->file.what) : rc;
 }
 
-int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd, const struct ftk_h5_manifest *m,
-    const struct ftk_h5_part *p)
+int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd, const struct ftk_manifest *m,
+    const struct ftk_manifest_part *p)
 {
     char name[FTK_H5_NAME_MAX];
     ftk_h5_part_name(p->part, name);
@@ -337,10 +337,10 @@ void ftk_h5_reader_close(struct ftk_h5_reader *src)
 }
 
 typedef int read_fn(
-    struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank, void *out);
+    struct ftk_h5_reader *src, const struct ftk_manifest *m, uint32_t rank, void *out);
 
 static int get_sum(
-    struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank, void *out)
+    struct ftk_h5_reader *src, const struct ftk_manifest *m, uint32_t rank, void *out)
 {
     void *head = NULL;
     hid_t group;
@@ -355,11 +355,11 @@ static int get_sum(
 
 /* Open the part of a rank and let fn read from it. */
 static int read_rank(
-    const char *dir, const struct ftk_h5_manifest *m, int rank, read_fn *fn, void *out)
+    const char *dir, const struct ftk_manifest *m, int rank, read_fn *fn, void *out)
 {
     if (rank < 0 || (uint32_t)rank >= m->nranks)
         return ftk_fail(FTKIT_ERR_ARG, "rank %d of %u", rank, m->nranks);
-    int rc = ftk_h5_check_context(m->context);
+    int rc = ftk_sets_dir_check(m->context);
     if (rc != FTKIT_OK)
         return rc;
     int dirfd = ftk_h5_open_dir(dir, m->context, m->set);
@@ -381,33 +381,19 @@ static int read_rank(
 }
 
 int ftk_h5_read_into(
-    const char *dir, const struct ftk_h5_manifest *m, int rank, ftk_h5_room_fn *room, void *arg)
+    const char *dir, const struct ftk_manifest *m, int rank, ftk_room_fn *room, void *arg)
 {
     struct into into = { room, arg };
     return read_rank(dir, m, rank, get_segment, &into);
 }
 
-int ftk_h5_read(
-    const char *dir, const struct ftk_h5_manifest *m, int rank, void **seg, size_t *bytes)
-{
-    void *s = NULL;
-    int rc = ftk_h5_read_into(dir, m, rank, heap_room, &s);
-    if (rc == FTKIT_OK) {
-        *seg = s;
-        *bytes = ftk_seg_bytes(s);
-    } else {
-        free(s);
-    }
-    return rc;
-}
-
-int ftk_h5_read_sum(const char *dir, const struct ftk_h5_manifest *m, int rank, uint64_t *sum)
+int ftk_h5_read_sum(const char *dir, const struct ftk_manifest *m, int rank, uint64_t *sum)
 {
     return read_rank(dir, m, rank, get_sum, sum);
 }
 
-int ftk_h5_part_sum(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_part *p,
-    const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg, uint64_t *sum)
+int ftk_h5_part_sum(int dirfd, const struct ftk_manifest *m, const struct ftk_manifest_part *p,
+    const uint32_t *ranks, ftk_head_fn *fn, void *arg, uint64_t *sum)
 {
     struct ftk_h5_reader src;
     int rc = ftk_h5_reader_open(&src, dirfd, m, p);
@@ -437,8 +423,8 @@ int ftk_h5_part_sum(int dirfd, const struct ftk_h5_manifest *m, const struct ftk
     return rc;
 }
 
-int ftk_h5_part_heads(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_part *p,
-    const uint32_t *ranks, ftk_h5_head_fn *fn, void *arg)
+int ftk_h5_part_heads(int dirfd, const struct ftk_manifest *m, const struct ftk_manifest_part *p,
+    const uint32_t *ranks, ftk_head_fn *fn, void *arg)
 {
     uint64_t sum = 0;
     int rc = ftk_h5_part_sum(dirfd, m, p, ranks, fn, arg, &sum);

@@ -1,4 +1,4 @@
-/* Place "hdf5": the directories of sets: names, numbers, removing.
+/* Durable level hdf5: the directories of sets: names, numbers, removing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -22,38 +22,19 @@
 
 /* ---- names --------------------------------------------------------------------------- */
 
-int ftk_h5_check_context(const char *context)
+void ftk_h5_set_name(uint64_t set, char buf[FTK_SETS_DIR_NAME_MAX])
 {
-    size_t n = context ? strlen(context) : 0;
-    bool good = n > 0 && n <= FTKIT_NAME_MAX;
-    for (size_t i = 0; i < n && good; i++)
-        good = context[i] >= ' ' && context[i] <= '~' && context[i] != '/';
-    return good ? FTKIT_OK : ftk_fail(FTKIT_ERR_NAME, "name of the context");
-}
-
-void ftk_h5_set_name(uint64_t set, char buf[FTK_H5_SET_NAME_MAX])
-{
-    snprintf(buf, FTK_H5_SET_NAME_MAX, "set-%010" PRIu64, set);
-}
-
-int ftk_h5_context_path(const char *dir, const char *context, char buf[FTK_PATH_MAX])
-{
-    int rc = ftk_h5_check_context(context);
-    if (rc != FTKIT_OK)
-        return rc;
-    int n = snprintf(buf, FTK_PATH_MAX, "%s/%s.ftkit", *dir ? dir : ".", context);
-    if (n < 0 || n >= FTK_PATH_MAX - FTK_H5_SET_NAME_MAX)
-        return ftk_fail(FTKIT_ERR_ARG, "path of the sets is too long: %.64s...", dir);
-    return FTKIT_OK;
+    snprintf(buf, FTK_SETS_DIR_NAME_MAX, "set-%010" PRIu64, set);
 }
 
 int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf)
 {
-    char path[FTK_PATH_MAX], name[FTK_H5_SET_NAME_MAX];
-    int rc = ftk_h5_context_path(dir, context, path);
+    char path[FTK_PATH_MAX], name[FTK_SETS_DIR_NAME_MAX];
+    int rc = ftk_sets_dir_path(dir, context, path);
     if (rc == FTKIT_OK) {
         ftk_h5_set_name(set, name);
-        snprintf(buf, FTK_PATH_MAX, "%.*s/%s", FTK_PATH_MAX - FTK_H5_SET_NAME_MAX - 2, path, name);
+        snprintf(
+            buf, FTK_PATH_MAX, "%.*s/%s", FTK_PATH_MAX - FTK_SETS_DIR_NAME_MAX - 2, path, name);
     }
     return rc;
 }
@@ -61,7 +42,7 @@ int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf
 /* The number in the name of a set's directory.  Each number has exactly one spelling. */
 static bool set_number(const char *name, uint64_t *set)
 {
-    char again[FTK_H5_SET_NAME_MAX];
+    char again[FTK_SETS_DIR_NAME_MAX];
     if (strncmp(name, "set-", 4) != 0 || name[4] < '0' || name[4] > '9')
         return false;
     errno = 0;
@@ -79,7 +60,7 @@ bool ftk_h5_is_ours(const char *name)
     memcpy(stem, name, n + 1);
     if (n > 4 && strcmp(stem + n - 4, ".tmp") == 0)
         stem[n - 4] = '\0';
-    if (strcmp(stem, FTK_H5_MANIFEST) == 0 || strcmp(stem, FTK_H5_MASTER) == 0
+    if (strcmp(stem, FTK_MANIFEST_FILE) == 0 || strcmp(stem, FTK_H5_MASTER) == 0
         || strcmp(stem, FTK_H5_XDMF) == 0 || strcmp(name, FTK_H5_UNFINISHED) == 0)
         return true;
     if (strncmp(stem, "part-", 5) != 0 || stem[5] < '0' || stem[5] > '9')
@@ -120,14 +101,14 @@ static bool has_whole_file(int dirfd)
 
 bool ftk_h5_is_unfinished(int dirfd)
 {
-    return !is_there(dirfd, FTK_H5_MANIFEST)
+    return !is_there(dirfd, FTK_MANIFEST_FILE)
            && (is_there(dirfd, FTK_H5_UNFINISHED) || !has_whole_file(dirfd));
 }
 
 static int open_context(const char *dir, const char *context)
 {
     char path[FTK_PATH_MAX];
-    if (ftk_h5_context_path(dir, context, path) != FTKIT_OK) {
+    if (ftk_sets_dir_path(dir, context, path) != FTKIT_OK) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -136,7 +117,7 @@ static int open_context(const char *dir, const char *context)
 
 int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set)
 {
-    char name[FTK_H5_SET_NAME_MAX];
+    char name[FTK_SETS_DIR_NAME_MAX];
     int ctxfd = open_context(dir, context);
     if (ctxfd < 0)
         return -1;
@@ -163,10 +144,10 @@ static int remove_file(int fd, const char *name, const char *point)
 static int remove_manifest(int fd, const char *point)
 {
     int err = point ? FTK_FAULT(point) : 0;
-    if (!err && renameat(fd, FTK_H5_MANIFEST, fd, FTK_H5_UNFINISHED) != 0)
+    if (!err && renameat(fd, FTK_MANIFEST_FILE, fd, FTK_H5_UNFINISHED) != 0)
         err = errno;
     if (err == EISDIR || err == ENOTDIR) /* a directory has one of the names */
-        return remove_file(fd, FTK_H5_MANIFEST, point);
+        return remove_file(fd, FTK_MANIFEST_FILE, point);
     return err == ENOENT ? 0 : err;
 }
 
@@ -198,7 +179,7 @@ static int remove_files(int fd, const char *point)
 
 int ftk_h5_clear(int ctxfd, uint64_t set, const char *point)
 {
-    char name[FTK_H5_SET_NAME_MAX];
+    char name[FTK_SETS_DIR_NAME_MAX];
     ftk_h5_set_name(set, name);
     int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
     if (fd < 0) /* FTKIT_OK: nothing is there, or only a file or link of this name */
@@ -220,13 +201,7 @@ struct numbers {
     size_t n;
 };
 
-static int newest_set_first(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x > y ? -1 : x < y;
-}
-
-/* The numbers of all directories of sets, complete or not, newest first. */
+/* The numbers of all directories of sets, complete or not. */
 static int scan(const char *dir, const char *context, struct numbers *out)
 {
     int fd = open_context(dir, context);
@@ -256,15 +231,13 @@ static int scan(const char *dir, const char *context, struct numbers *out)
     if (rc == FTKIT_OK && errno != 0)
         rc = ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
     closedir(d);
-    if (rc == FTKIT_OK && out->n > 0)
-        qsort(out->v, out->n, sizeof *out->v, newest_set_first);
     return rc;
 }
 
 int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t *n)
 {
     struct numbers all = { 0 };
-    int rc = ftk_h5_check_context(context);
+    int rc = ftk_sets_dir_check(context);
     if (rc == FTKIT_OK)
         rc = scan(dir, context, &all);
     if (rc != FTKIT_OK) {

@@ -1,4 +1,4 @@
-/* Place "hdf5": names, types and shapes of datasets.
+/* Durable level hdf5: names, types and shapes of datasets.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Place "hdf5", without a job: check every byte of a part, read one region.
+/* Durable level hdf5, without a job: check every byte of a part, read one region.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -20,9 +20,9 @@
 
 struct verify {
     struct ftk_h5_reader src;
-    const struct ftk_h5_manifest *m;
+    const struct ftk_manifest *m;
     char file[FTK_H5_NAME_MAX];
-    ftk_h5_tell *tell;
+    ftk_finding_fn *tell;
     void *arg;
     int rc; /* code of the first finding */
 };
@@ -31,7 +31,7 @@ struct verify {
 static void found_damage(
     struct verify *v, int code, int64_t rank, const char *region, int64_t block)
 {
-    struct ftk_h5_finding f = { .code = code, .rank = rank, .block = block };
+    struct ftk_finding f = { .code = code, .rank = rank, .block = block };
     snprintf(f.file, sizeof f.file, "%.63s", v->file);
     snprintf(f.region, sizeof f.region, "%s", region);
     snprintf(f.text, sizeof f.text, "%s", ftk_detail_text());
@@ -102,7 +102,7 @@ static void verify_data(struct verify *v, const void *head, hid_t group)
 
 static void verify_ranks(struct verify *v, const uint32_t *ranks)
 {
-    const struct ftk_h5_part *p = v->src.part;
+    const struct ftk_manifest_part *p = v->src.part;
     bool heads = true;
     XXH3_state_t *x = XXH3_createState();
     if (!x) {
@@ -133,9 +133,9 @@ static void verify_ranks(struct verify *v, const uint32_t *ranks)
     XXH3_freeState(x);
 }
 
-static int open_to_verify(const char *dir, const struct ftk_h5_manifest *m, int *dirfd)
+static int open_to_verify(const char *dir, const struct ftk_manifest *m, int *dirfd)
 {
-    int rc = ftk_h5_check_context(m->context);
+    int rc = ftk_sets_dir_check(m->context);
     if (rc != FTKIT_OK)
         return rc;
     *dirfd = ftk_h5_open_dir(dir, m->context, m->set);
@@ -146,11 +146,11 @@ static int open_to_verify(const char *dir, const struct ftk_h5_manifest *m, int 
 
 /* The ranks of part m->parts[index] as *ranks, a place in *all.  The caller frees *all. */
 static int ranks_of(
-    const struct ftk_h5_manifest *m, uint32_t index, uint32_t **all, const uint32_t **ranks)
+    const struct ftk_manifest *m, uint32_t index, uint32_t **all, const uint32_t **ranks)
 {
     if (index >= m->nparts)
         return ftk_fail(FTKIT_ERR_ARG, "part %u of %u", index, m->nparts);
-    *all = ftk_h5_ranks_by_part(m);
+    *all = ftk_manifest_ranks(m);
     if (!*all)
         return ftk_fail(FTKIT_ERR_NOMEM, "ranks of set %" PRIu64, m->set);
     *ranks = *all;
@@ -160,7 +160,7 @@ static int ranks_of(
 }
 
 int ftk_h5_verify_part(
-    const char *dir, const struct ftk_h5_manifest *m, uint32_t index, ftk_h5_tell *tell, void *arg)
+    const char *dir, const struct ftk_manifest *m, uint32_t index, ftk_finding_fn *tell, void *arg)
 {
     struct verify v = { .m = m, .tell = tell, .arg = arg };
     struct ftk_h5_quiet q;
@@ -189,7 +189,7 @@ int ftk_h5_verify_part(
 }
 
 int ftk_h5_part_records(
-    const char *dir, const struct ftk_h5_manifest *m, uint32_t index, ftk_h5_rank_fn *fn, void *arg)
+    const char *dir, const struct ftk_manifest *m, uint32_t index, ftk_head_fn *fn, void *arg)
 {
     struct ftk_h5_quiet q;
     uint32_t *all = NULL;
@@ -229,7 +229,7 @@ static int read_around(
     return rc;
 }
 
-static int get_one(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, uint32_t rank,
+static int get_one(struct ftk_h5_reader *src, const struct ftk_manifest *m, uint32_t rank,
     const char *region, void **seg, const struct ftk_seg_region **record)
 {
     void *head = NULL, *s = NULL;
@@ -257,7 +257,7 @@ static int get_one(struct ftk_h5_reader *src, const struct ftk_h5_manifest *m, u
     return FTKIT_OK;
 }
 
-int ftk_h5_read_region(const char *dir, const struct ftk_h5_manifest *m, uint32_t rank,
+int ftk_h5_read_region(const char *dir, const struct ftk_manifest *m, uint32_t rank,
     const char *region, void **seg, const struct ftk_seg_region **record)
 {
     struct ftk_h5_reader src;

@@ -1,4 +1,4 @@
-/* Place "hdf5": writing parts.  A part is one HDF5 file with the segments of some ranks.
+/* Durable level hdf5: writing parts.  A part is one HDF5 file with the segments of some ranks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -268,16 +268,9 @@ static int put_rank(const struct ftk_h5_io *io, hid_t file, const void *seg)
     return rc;
 }
 
-/* Source of a part: next() gives the segments one after the other. */
+/* Source of a part: job->next() gives the segments one after the other. */
 struct part_source {
-    const char *context;
-    uint64_t set;
-    uint32_t part;
-    int nsegs;
-    bool deflate;
-    ftk_h5_source *next;
-    ftk_h5_pace *pace; /* or NULL */
-    void *arg;
+    const struct ftk_part_job *job;
     XXH3_state_t *sum;
     uint64_t run; /* of the first segment, as is nranks */
     uint32_t nranks;
@@ -287,7 +280,7 @@ struct part_source {
 /* Get segment i; check that it belongs to the set and has a higher rank than the one before. */
 static int next_segment(struct part_source *src, int i, const void **seg)
 {
-    int rc = src->next(src->arg, seg);
+    int rc = src->job->next(src->job->arg, seg);
     if (rc != FTKIT_OK)
         return rc;
     const struct ftk_seg_header *h = *seg;
@@ -302,11 +295,11 @@ static int next_segment(struct part_source *src, int i, const void **seg)
             FTKIT_ERR_ARG, "rank %u does not come after rank %u", h->rank, src->last_rank);
     }
     src->last_rank = h->rank;
-    if (h->set != src->set || strcmp(h->context, src->context) != 0 || h->run != src->run
+    if (h->set != src->job->set || strcmp(h->context, src->job->context) != 0 || h->run != src->run
         || h->nranks != src->nranks)
         return ftk_fail(FTKIT_ERR_ARG,
-            "set %" PRIu64 ": segment of rank %u is of set %" PRIu64 " of '%s'", src->set, h->rank,
-            h->set, h->context);
+            "set %" PRIu64 ": segment of rank %u is of set %" PRIu64 " of '%s'", src->job->set,
+            h->rank, h->set, h->context);
     ftk_xxh3_update(src->sum, h, (size_t)h->head_bytes);
     return FTKIT_OK;
 }
@@ -321,12 +314,12 @@ static int put_file(struct ftk_h5_io *io, struct part_source *src)
     if (file < 0)
         return ftk_h5_fail(io, FTKIT_ERR_IO, "create");
     uint64_t nranks = src->nranks;
-    if (ftk_h5_attr_u64(file, "ftkit.set", &src->set, 0) < 0
-        || ftk_h5_attr_text(file, "ftkit.context", src->context) < 0
+    if (ftk_h5_attr_u64(file, "ftkit.set", &src->job->set, 0) < 0
+        || ftk_h5_attr_text(file, "ftkit.context", src->job->context) < 0
         || ftk_h5_attr_u64(file, "ftkit.nranks", &nranks, 0) < 0
         || (io->deflate && ftk_h5_attr_text(file, FTK_H5_COMPRESS, "deflate") < 0))
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "attributes");
-    for (int i = 0; i < src->nsegs && rc == FTKIT_OK; i++) {
+    for (int i = 0; i < src->job->nsegs && rc == FTKIT_OK; i++) {
         if (i > 0)
             rc = next_segment(src, i, &seg);
         if (rc == FTKIT_OK)
@@ -337,75 +330,61 @@ static int put_file(struct ftk_h5_io *io, struct part_source *src)
     return rc;
 }
 
-static int write_file(int dirfd, struct part_source *src, struct ftk_h5_part *out)
+static int write_file(int dirfd, struct part_source *src, struct ftk_manifest_part *out)
 {
     char name[FTK_H5_NAME_MAX];
     struct stat st;
     struct ftk_out o;
     struct ftk_h5_io io;
     struct ftk_h5_quiet q;
-    ftk_h5_part_name(src->part, name);
-    int rc = ftk_out_create(&o, dirfd, src->set, name, &part_points);
+    ftk_h5_part_name(src->job->part, name);
+    int rc = ftk_out_create(&o, dirfd, src->job->set, name, &part_points);
     if (rc != FTKIT_OK)
         return rc;
-    o.stays = src->pace != NULL; /* written in the background: rank 0 uses it without a vote */
-    io = (struct ftk_h5_io){
-        .file = &o.file, .pace = src->pace, .pace_arg = src->arg, .deflate = src->deflate
-    };
+    o.stays = src->job->pace != NULL; /* written in the background: rank 0 uses it without a vote */
+    io = (struct ftk_h5_io){ .file = &o.file,
+        .pace = src->job->pace,
+        .pace_arg = src->job->arg,
+        .deflate = src->job->deflate };
     ftk_h5_quiet(&q);
     rc = put_file(&io, src);
     ftk_h5_loud(&q);
     if (rc == FTKIT_OK && fstat(o.file.fd, &st) != 0)
-        rc = ftk_fail_errno(errno, "set %" PRIu64 ": stat %s", src->set, name);
+        rc = ftk_fail_errno(errno, "set %" PRIu64 ": stat %s", src->job->set, name);
     if (rc != FTKIT_OK) {
         ftk_out_discard(&o);
         return rc;
     }
     rc = ftk_out_finish(&o);
     if (rc == FTKIT_OK)
-        *out = (struct ftk_h5_part){ .part = src->part,
-            .nranks = (uint32_t)src->nsegs,
+        *out = (struct ftk_manifest_part){ .part = src->job->part,
+            .nranks = (uint32_t)src->job->nsegs,
             .file_bytes = (uint64_t)st.st_size,
             .heads_xxh = XXH3_64bits_digest(src->sum) };
     return rc;
 }
 
-int ftk_h5_write_part_slowly(const char *dir, const char *context, uint64_t set, uint32_t part,
-    int nsegs, bool deflate, ftk_h5_source *next, ftk_h5_pace *pace, void *arg,
-    struct ftk_h5_part *out)
+int ftk_h5_write_job(const struct ftk_part_job *job, struct ftk_manifest_part *out)
 {
-    struct part_source src = { .context = context,
-        .set = set,
-        .part = part,
-        .nsegs = nsegs,
-        .deflate = deflate,
-        .next = next,
-        .pace = pace,
-        .arg = arg };
-    if (nsegs < 1)
-        return ftk_fail(FTKIT_ERR_ARG, "a part of %d segments", nsegs);
-    int rc = ftk_h5_check_context(context);
+    struct part_source src = { .job = job };
+    if (job->nsegs < 1)
+        return ftk_fail(FTKIT_ERR_ARG, "a part of %d segments", job->nsegs);
+    int rc = ftk_sets_dir_check(job->context);
     if (rc != FTKIT_OK)
         return rc;
     src.sum = XXH3_createState();
     if (!src.sum)
         return ftk_fail(FTKIT_ERR_NOMEM, "state of a checksum");
     XXH3_64bits_reset(src.sum);
-    int dirfd = ftk_h5_open_dir(dir, context, set);
+    int dirfd = ftk_h5_open_dir(job->dir, job->context, job->set);
     if (dirfd < 0) {
-        rc = ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", set, dir);
+        rc = ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", job->set, job->dir);
     } else {
         rc = write_file(dirfd, &src, out);
         close(dirfd);
     }
     XXH3_freeState(src.sum);
     return rc;
-}
-
-int ftk_h5_write_part_from(const char *dir, const char *context, uint64_t set, uint32_t part,
-    int nsegs, bool deflate, ftk_h5_source *next, void *arg, struct ftk_h5_part *out)
-{
-    return ftk_h5_write_part_slowly(dir, context, set, part, nsegs, deflate, next, NULL, arg, out);
 }
 
 bool ftk_h5_can_deflate(void)
@@ -438,7 +417,7 @@ static int by_rank(const void *a, const void *b)
 }
 
 int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32_t part,
-    const void *const *segs, int nsegs, struct ftk_h5_part *out)
+    const void *const *segs, int nsegs, struct ftk_manifest_part *out)
 {
     struct array a = { .at = 0 };
     size_t bytes = (size_t)(nsegs > 0 ? nsegs : 1) * sizeof *a.segs;
@@ -449,7 +428,14 @@ int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32
         memcpy(a.segs, segs, bytes);
         qsort(a.segs, (size_t)nsegs, sizeof *a.segs, by_rank);
     }
-    int rc = ftk_h5_write_part_from(dir, context, set, part, nsegs, false, next_of_array, &a, out);
+    const struct ftk_part_job job = { .dir = dir,
+        .context = context,
+        .set = set,
+        .part = part,
+        .nsegs = nsegs,
+        .next = next_of_array,
+        .arg = &a };
+    int rc = ftk_h5_write_job(&job, out);
     free(a.segs);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* Place "hdf5": the XDMF file beside the master, for programs that draw.
+/* Durable level hdf5: the XDMF file beside the master, for programs that draw.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -138,7 +138,7 @@ static void put_mesh(FILE *f, const struct ftk_seg_region *r)
 
 /* The grid of a->v[first] and of all later arrays of the same shape. */
 static void put_grid(
-    FILE *f, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *a, size_t first)
+    FILE *f, const struct ftk_manifest *m, const struct ftk_h5_arrays *a, size_t first)
 {
     const struct ftk_seg_region *r = &a->v[first];
     fputs("    <Grid Name=\"", f);
@@ -165,7 +165,7 @@ static bool is_first(const struct ftk_h5_arrays *a, size_t i)
 
 /* malloc'd *text; *bytes is 0 when there is nothing to show. */
 static int format(
-    const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *a, char **text, size_t *bytes)
+    const struct ftk_manifest *m, const struct ftk_h5_arrays *a, char **text, size_t *bytes)
 {
     size_t grids = 0;
     *text = NULL;
@@ -192,7 +192,7 @@ static int format(
 
 /* ---- the file ------------------------------------------------------------------------ */
 
-int ftk_h5_xdmf(int dirfd, const struct ftk_h5_manifest *m, const struct ftk_h5_arrays *arrays)
+int ftk_h5_xdmf(int dirfd, const struct ftk_manifest *m, const struct ftk_h5_arrays *arrays)
 {
     char *text;
     size_t bytes;

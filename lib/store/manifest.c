@@ -1,4 +1,4 @@
-/* Place "hdf5": the manifest of a set, and the check that a set is complete.
+/* The manifest of a set (see manifest.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -26,13 +26,15 @@
 #include <unistd.h>
 
 #include "core/hash.h"
-#include "h5_priv.h"
+#include "file.h"
+#include "manifest.h"
+#include "sets_dir.h"
 
-#define MANIFEST_MAX (16u << 20)
+#define TEXT_MAX (16u << 20)
 #define SUM_LINE 28 /* "checksum = " and 16 digits and '\n' */
 #define PART_LINE_MIN (sizeof "part = 0 1 0 0123456789abcdef\n" - 1)
 
-void ftk_h5_manifest_free(struct ftk_h5_manifest *m)
+void ftk_manifest_free(struct ftk_manifest *m)
 {
     free(m->parts);
     free(m->part_of);
@@ -40,7 +42,7 @@ void ftk_h5_manifest_free(struct ftk_h5_manifest *m)
 }
 
 /* Whether each part has as many ranks as part_of assigns to the part, and at least one. */
-static bool is_consistent(const struct ftk_h5_manifest *m)
+static bool is_consistent(const struct ftk_manifest *m)
 {
     uint32_t *n = calloc(m->nparts ? m->nparts : 1, sizeof *n);
     bool good = n != NULL;
@@ -62,10 +64,10 @@ static void sum_line(const char *text, size_t bytes, char line[SUM_LINE + 1])
     snprintf(line, SUM_LINE + 1, "checksum = %016" PRIx64 "\n", ftk_xxh3(text, bytes));
 }
 
-int ftk_h5_manifest_text(const struct ftk_h5_manifest *m, char **text, size_t *bytes)
+int ftk_manifest_text(const struct ftk_manifest *m, char **text, size_t *bytes)
 {
     char line[SUM_LINE + 1];
-    if (m->nranks < 1 || m->nranks > FTK_H5_RANKS_MAX || !is_consistent(m))
+    if (m->nranks < 1 || m->nranks > FTK_MANIFEST_RANKS_MAX || !is_consistent(m))
         return ftk_fail(FTKIT_ERR_ARG,
             "set %" PRIu64 ": %" PRIu32 " parts do not hold the %" PRIu32 " ranks", m->set,
             m->nparts, m->nranks);
@@ -95,7 +97,7 @@ int ftk_h5_manifest_text(const struct ftk_h5_manifest *m, char **text, size_t *b
         free(*text);
         return ftk_fail(FTKIT_ERR_NOMEM, "manifest of set %" PRIu64, m->set);
     }
-    if (*bytes <= MANIFEST_MAX)
+    if (*bytes <= TEXT_MAX)
         return FTKIT_OK;
     free(*text);
     return ftk_fail(FTKIT_ERR_UNSUPPORTED,
@@ -167,7 +169,7 @@ static bool text64(struct cursor *c, char out[64])
 
 /* The names.  The name of the program must not be empty: a manifest without a program has
  * version 1, and there must be one spelling only. */
-static bool parse_names(struct cursor *c, struct ftk_h5_manifest *m)
+static bool parse_names(struct cursor *c, struct ftk_manifest *m)
 {
     bool first = literal(c, "ftkit.manifest = 1\n");
     if (!first && !literal(c, "ftkit.manifest = 2\n"))
@@ -177,22 +179,22 @@ static bool parse_names(struct cursor *c, struct ftk_h5_manifest *m)
     if (first)
         return true;
     return literal(c, "\nprogram = ") && text64(c, m->program)
-           && ftk_h5_check_context(m->program) == FTKIT_OK;
+           && ftk_sets_dir_check(m->program) == FTKIT_OK;
 }
 
-static bool parse_head(struct cursor *c, struct ftk_h5_manifest *m)
+static bool parse_head(struct cursor *c, struct ftk_manifest *m)
 {
     return parse_names(c, m) && literal(c, "\nset = ") && number(c, UINT64_MAX, &m->set)
            && literal(c, "\nrun = ") && number(c, UINT64_MAX, &m->run) && literal(c, "\nnranks = ")
-           && number32(c, FTK_H5_RANKS_MAX, &m->nranks) && literal(c, "\nnparts = ")
+           && number32(c, FTK_MANIFEST_RANKS_MAX, &m->nranks) && literal(c, "\nnparts = ")
            && number32(c, m->nranks, &m->nparts) && literal(c, "\n") && m->nranks > 0
            && (size_t)(c->end - c->p) / PART_LINE_MIN >= m->nparts;
 }
 
-static bool parse_parts(struct cursor *c, struct ftk_h5_manifest *m)
+static bool parse_parts(struct cursor *c, struct ftk_manifest *m)
 {
     for (uint32_t i = 0; i < m->nparts; i++) {
-        struct ftk_h5_part *p = &m->parts[i];
+        struct ftk_manifest_part *p = &m->parts[i];
         if (!literal(c, "part = ") || !number32(c, UINT32_MAX, &p->part) || !literal(c, " ")
             || !number32(c, m->nranks, &p->nranks) || !literal(c, " ")
             || !number(c, INT64_MAX, &p->file_bytes) || !literal(c, " ") || !hex16(c, &p->heads_xxh)
@@ -214,7 +216,7 @@ static bool parse_parts(struct cursor *c, struct ftk_h5_manifest *m)
 }
 
 /* Parse a text whose checksum was right; text ends before the line of the checksum. */
-static int parse(const char *text, size_t bytes, uint64_t set, struct ftk_h5_manifest *m)
+static int parse(const char *text, size_t bytes, uint64_t set, struct ftk_manifest *m)
 {
     struct cursor c = { text, text + bytes };
     if (!parse_head(&c, m))
@@ -233,11 +235,11 @@ static int read_text(int dirfd, uint64_t set, char **text, size_t *bytes)
 {
     struct ftk_file f;
     size_t n, have = 0;
-    int rc = ftk_file_open(dirfd, set, FTK_H5_MANIFEST, &f, &n);
+    int rc = ftk_file_open(dirfd, set, FTK_MANIFEST_FILE, &f, &n);
     if (rc != FTKIT_OK)
         return rc;
     char *buf = NULL;
-    if (n <= SUM_LINE || n > MANIFEST_MAX)
+    if (n <= SUM_LINE || n > TEXT_MAX)
         rc = ftk_fail(FTKIT_ERR_FORMAT, "%s: %zu bytes", f.what, n);
     else if (!(buf = malloc(n)))
         rc = ftk_fail(FTKIT_ERR_NOMEM, "%s: %zu bytes", f.what, n);
@@ -260,7 +262,7 @@ static int read_text(int dirfd, uint64_t set, char **text, size_t *bytes)
     return rc;
 }
 
-int ftk_h5_read_manifest(int dirfd, const char *context, uint64_t set, struct ftk_h5_manifest *m)
+int ftk_manifest_load(int dirfd, const char *context, uint64_t set, struct ftk_manifest *m)
 {
     char *text;
     size_t bytes;
@@ -280,31 +282,13 @@ int ftk_h5_read_manifest(int dirfd, const char *context, uint64_t set, struct ft
             "set %" PRIu64 " of '%s': the manifest is of set %" PRIu64 " of '%s'", set, context,
             m->set, m->context);
     if (rc != FTKIT_OK)
-        ftk_h5_manifest_free(m);
+        ftk_manifest_free(m);
     return rc;
 }
 
-/* ---- completeness -------------------------------------------------------------------- */
+/* ---- ranks and parts ----------------------------------------------------------------- */
 
-static int check_sizes(int dirfd, const struct ftk_h5_manifest *m)
-{
-    for (uint32_t i = 0; i < m->nparts; i++) {
-        char name[FTK_H5_NAME_MAX];
-        struct ftk_file f;
-        size_t bytes;
-        ftk_h5_part_name(m->parts[i].part, name);
-        int rc = ftk_file_open(dirfd, m->set, name, &f, &bytes);
-        if (rc != FTKIT_OK)
-            return rc;
-        ftk_file_close(&f);
-        if (bytes != m->parts[i].file_bytes)
-            return ftk_fail(FTKIT_ERR_CORRUPT, "%s: %zu bytes instead of %" PRIu64, f.what, bytes,
-                m->parts[i].file_bytes);
-    }
-    return FTKIT_OK;
-}
-
-uint32_t *ftk_h5_ranks_by_part(const struct ftk_h5_manifest *m)
+uint32_t *ftk_manifest_ranks(const struct ftk_manifest *m)
 {
     uint32_t *ranks = malloc(m->nranks * sizeof *ranks);
     size_t *next = calloc((size_t)m->nparts + 1, sizeof *next);
@@ -318,50 +302,4 @@ uint32_t *ftk_h5_ranks_by_part(const struct ftk_h5_manifest *m)
     }
     free(next);
     return ranks;
-}
-
-int ftk_h5_check_parts(
-    int dirfd, const struct ftk_h5_manifest *m, bool deep, ftk_h5_head_fn *fn, void *arg)
-{
-    int rc = check_sizes(dirfd, m);
-    if (rc != FTKIT_OK || !deep)
-        return rc;
-    uint32_t *ranks = ftk_h5_ranks_by_part(m);
-    if (!ranks)
-        return ftk_fail(FTKIT_ERR_NOMEM, "ranks of set %" PRIu64, m->set);
-    const uint32_t *next = ranks;
-    for (uint32_t i = 0; i < m->nparts && rc == FTKIT_OK; i++) {
-        rc = ftk_h5_part_heads(dirfd, m, &m->parts[i], next, fn, arg);
-        next += m->parts[i].nranks;
-    }
-    free(ranks);
-    return rc;
-}
-
-int ftk_h5_open_set(
-    const char *dir, const char *context, uint64_t set, bool deep, struct ftk_h5_manifest *m)
-{
-    struct ftk_h5_manifest got = { 0 };
-    int rc = ftk_h5_check_context(context);
-    if (rc != FTKIT_OK)
-        return rc;
-    int dirfd = ftk_h5_open_dir(dir, context, set);
-    if (dirfd < 0)
-        return errno == ENOENT
-                   ? ftk_fail(
-                       FTKIT_ERR_NOT_FOUND, "no set %" PRIu64 " of '%s' in %s", set, context, dir)
-                   : ftk_fail_errno(errno, "set %" PRIu64 " of '%s' in %s", set, context, dir);
-    rc = ftk_h5_read_manifest(dirfd, context, set, &got);
-    if (rc == FTKIT_OK) {
-        struct ftk_h5_quiet q;
-        ftk_h5_quiet(&q);
-        rc = ftk_h5_check_parts(dirfd, &got, deep, NULL, NULL);
-        ftk_h5_loud(&q);
-    }
-    close(dirfd);
-    if (rc == FTKIT_OK)
-        *m = got;
-    else
-        ftk_h5_manifest_free(&got);
-    return rc;
 }

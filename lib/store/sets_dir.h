@@ -1,0 +1,21 @@
+/* The directory of the sets of a context, <directory>/<context>.ftkit.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Every durable level uses this directory.  The record of the owner (owner.h), the status and the
+ * marks of a halt and of a finished run are there, too. */
+#ifndef FTK_SETS_DIR_H
+#define FTK_SETS_DIR_H
+
+#include "core/ftk.h"
+
+#define FTK_SETS_DIR_NAME_MAX 32 /* bytes of the name of a set in the directory, NUL included */
+
+/* FTKIT_ERR_NAME unless context can name a directory. */
+int ftk_sets_dir_check(const char *context);
+/* The path of the directory; a name of a set has room behind.  FTKIT_ERR_NAME, FTKIT_ERR_ARG. */
+int ftk_sets_dir_path(const char *dir, const char *context, char path[FTK_PATH_MAX]);
+/* Names of the contexts that have such a directory in dir, sorted, malloc'd. */
+int ftk_sets_dir_contexts(const char *dir, char (**names)[FTKIT_NAME_MAX + 1], size_t *n);
+
+#endif
