@@ -53,14 +53,28 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* protects flushe
 static struct ftk_flusher *flushers;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void enter_h5(void)
+static void lock_gate(void)
 {
     pthread_mutex_lock(&h5_gate);
 }
 
-static void leave_h5(void)
+static void unlock_gate(void)
 {
     pthread_mutex_unlock(&h5_gate);
+}
+
+/* Files leave the gate while they wait for a disk, if they are written inside the gate. */
+static void enter_h5(void)
+{
+    static const struct ftk_file_gate gate = { unlock_gate, lock_gate };
+    lock_gate();
+    ftk_file_use_gate(&gate);
+}
+
+static void leave_h5(void)
+{
+    ftk_file_use_gate(NULL);
+    unlock_gate();
 }
 
 /* The child has no helper threads.  Another thread may have held list_lock at the fork. */
@@ -69,7 +83,7 @@ static void in_child(void)
     static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
     flushers = NULL;
     list_lock = unlocked;
-    leave_h5();
+    unlock_gate();
 }
 
 /* End the thread.  false: it waits for a file system that does not answer. */
@@ -116,7 +130,7 @@ static void on_exit_of_process(int status, void *arg)
 static void prepare_process(void)
 {
     /* both fail only without memory: then fork() and exit() are not protected */
-    (void)pthread_atfork(enter_h5, leave_h5, in_child);
+    (void)pthread_atfork(lock_gate, unlock_gate, in_child);
     (void)on_exit(on_exit_of_process, NULL);
 }
 
@@ -441,9 +455,7 @@ static void run(struct ftk_flusher *f)
 
 static void *work(void *arg)
 {
-    static const struct ftk_file_gate gate = { leave_h5, enter_h5 };
     struct ftk_flusher *f = arg;
-    ftk_file_use_gate(&gate);
     pthread_mutex_lock(&f->lock);
     while (!f->stop) {
         if (!f->busy) {
