@@ -351,7 +351,7 @@ static int write_manifest(struct ftk_flusher *f, struct ftk_manifest *m)
         m->parts[m->part_of[r]].nranks++;
     }
     sign(f, true);
-    int rc = j->level->sync(j->dir, j->context, j->set); /* a wait, so outside of the gate */
+    int rc = ftk_sets_dir_sync(j->dir, j->context, j->set); /* a wait, so outside of the gate */
     sign(f, true);
     enter_h5();
     if (rc == FTKIT_OK)

@@ -9,11 +9,11 @@
  * look() finds is whole and durable, and open() finds a set only after commit() has made it whole
  * and durable.  A restore that is wrong is worse than none: a level checks all bytes that it reads
  * against the checksums in the heads of the segments, and the heads against the manifest.
- * A set that is a directory has the name <word>-<number in ten digits>: commands take its path.
  *
- * dir and context name the directory.  All functions return an error code of ftkit with a detail,
- * unless it says something else.  Several processes call at the same time; in a process one thread
- * at a time calls, unless the level is in_background(). */
+ * dir and context name the directory.  The caller waits with ftk_sets_dir_sync() between make() and
+ * commit().  All functions return an error code of ftkit with a detail, unless it says something
+ * else.  Several processes call at the same time; in a process one thread at a time calls, unless
+ * the level is in_background(). */
 #ifndef FTK_LEVEL_OPS_H
 #define FTK_LEVEL_OPS_H
 
@@ -73,13 +73,14 @@ struct ftk_part_job {
 /* What the file of a durable level defines: const struct ftk_level_ops ftk_level_<word>.  NULL:
  * there is nothing to do, unless it says something else. */
 struct ftk_level_ops {
+    const char *word; /* in the names of its sets (sets_dir.h), which no other level has */
     /* Whether this build can write what the configuration asks for. */
     int (*check)(bool deflate);
     /* Whether a helper thread may write while other threads of the process are in the level's
      * library; opens this library.  NULL: it may. */
     bool (*in_background)(void);
 
-    /* ---- writing a set.  make(), sync() and commit(): called by one process ---- */
+    /* ---- writing a set.  make() and commit(): called by one process ---- */
 
     /* Make an unfinished set; remove an unfinished one of this number.  flush: a number of this
      * attempt, which marked() finds; 0: none.  FTKIT_ERR_EXISTS: a set of this number is complete or
@@ -87,8 +88,6 @@ struct ftk_level_ops {
     int (*make)(const char *dir, const char *context, uint64_t set, uint64_t flush);
     /* Whether the set was made with this number, by any process.  FTKIT_ERR_NOT_FOUND: not yet. */
     int (*marked)(const char *dir, const char *context, uint64_t set, uint64_t flush);
-    /* Wait until the set that was made is durable; before commit(). */
-    int (*sync)(const char *dir, const char *context, uint64_t set);
     /* Write a part, durable on return.  Fills *out. */
     int (*write)(const struct ftk_part_job *job, struct ftk_manifest_part *out);
     /* Look for a part that another process writes.  FTKIT_OK: the part is whole.
@@ -103,9 +102,6 @@ struct ftk_level_ops {
 
     /* ---- finding sets.  Safe on what is damaged, foreign or malicious ---- */
 
-    /* Numbers of all sets, complete or not, in any order, malloc'd.  *n may be 0, also when the
-     * directory does not exist. */
-    int (*numbers)(const char *dir, const char *context, uint64_t **sets, size_t *n);
     /* Read and check the manifest.  parts: check also that the set is complete, so the parts are
      * there and have their sizes.  FTKIT_ERR_NOT_FOUND: there is no such complete set. */
     int (*open)(

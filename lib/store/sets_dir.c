@@ -5,14 +5,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "sets_dir.h"
 
 #define SUFFIX ".ftkit"
+#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
 int ftk_sets_dir_check(const char *context)
 {
@@ -89,4 +92,143 @@ int ftk_sets_dir_contexts(const char *dir, char (**names)[FTKIT_NAME_MAX + 1], s
     *names = v;
     *n = have;
     return FTKIT_OK;
+}
+
+int ftk_sets_dir_open(const char *dir, const char *context)
+{
+    char path[FTK_PATH_MAX];
+    if (ftk_sets_dir_path(dir, context, path) != FTKIT_OK) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return open(path, OPEN_DIR);
+}
+
+/* ---- directories of sets ------------------------------------------------------------- */
+
+void ftk_sets_dir_name(const char *word, uint64_t set, char name[FTK_SETS_DIR_NAME_MAX])
+{
+    snprintf(name, FTK_SETS_DIR_NAME_MAX, "%s-%010" PRIu64, word, set);
+}
+
+/* The number in the name of a set's directory.  Each number has exactly one spelling. */
+static bool set_number(const char *name, const char *word, uint64_t *set)
+{
+    char again[FTK_SETS_DIR_NAME_MAX];
+    const size_t n = strlen(word);
+    if (strncmp(name, word, n) != 0 || name[n] != '-' || name[n + 1] < '0' || name[n + 1] > '9')
+        return false;
+    errno = 0;
+    *set = strtoull(name + n + 1, NULL, 10);
+    ftk_sets_dir_name(word, *set, again);
+    return errno == 0 && strcmp(name, again) == 0;
+}
+
+int ftk_sets_dir_open_set(const char *dir, const char *context, const char *word, uint64_t set)
+{
+    char name[FTK_SETS_DIR_NAME_MAX];
+    int ctxfd = ftk_sets_dir_open(dir, context);
+    if (ctxfd < 0)
+        return -1;
+    ftk_sets_dir_name(word, set, name);
+    int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
+    int err = errno;
+    close(ctxfd);
+    errno = err;
+    return fd;
+}
+
+struct numbers {
+    uint64_t *v;
+    size_t n;
+};
+
+/* Add the numbers in the directory of a context. */
+static int scan(const char *dir, const char *context, const char *word, struct numbers *out)
+{
+    int fd = ftk_sets_dir_open(dir, context);
+    if (fd < 0 && errno == ENOENT)
+        return FTKIT_OK;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        int err = errno;
+        if (fd >= 0)
+            close(fd);
+        return ftk_fail_errno(err, "sets of '%s' in %s", context, dir);
+    }
+    int rc = FTKIT_OK;
+    const struct dirent *e;
+    for (errno = 0; rc == FTKIT_OK && (e = readdir(d)); errno = 0) {
+        uint64_t set;
+        if (!set_number(e->d_name, word, &set))
+            continue;
+        uint64_t *more = realloc(out->v, (out->n + 1) * sizeof *more);
+        if (!more) {
+            rc = ftk_fail(FTKIT_ERR_NOMEM, "list of sets");
+            break;
+        }
+        out->v = more;
+        out->v[out->n++] = set;
+    }
+    if (rc == FTKIT_OK && errno != 0)
+        rc = ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
+    closedir(d);
+    return rc;
+}
+
+int ftk_sets_dir_numbers(
+    const char *dir, const char *context, const char *word, uint64_t **sets, size_t *n)
+{
+    struct numbers all = { 0 };
+    int rc = ftk_sets_dir_check(context);
+    if (rc == FTKIT_OK)
+        rc = scan(dir, context, word, &all);
+    if (rc != FTKIT_OK) {
+        free(all.v);
+        return rc;
+    }
+    *sets = all.v;
+    *n = all.n;
+    return FTKIT_OK;
+}
+
+/* ---- durable names ------------------------------------------------------------------- */
+
+static int sync_dir(int fd)
+{
+    return fsync(fd) == 0 || errno == EINVAL ? 0 : -1; /* EINVAL: directories need no fsync */
+}
+
+/* fsync the directory that holds path. */
+static int sync_parent(const char *path)
+{
+    char parent[FTK_PATH_MAX];
+    snprintf(parent, sizeof parent, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (!slash)
+        snprintf(parent, sizeof parent, ".");
+    else
+        slash[slash == parent] = '\0';
+    int fd = open(parent, OPEN_DIR);
+    if (fd < 0)
+        return -1;
+    int rc = sync_dir(fd);
+    int err = errno;
+    close(fd);
+    errno = err;
+    return rc;
+}
+
+int ftk_sets_dir_sync(const char *dir, const char *context, uint64_t set)
+{
+    char path[FTK_PATH_MAX];
+    int rc = ftk_sets_dir_path(dir, context, path);
+    if (rc != FTKIT_OK)
+        return rc;
+    int ctxfd = open(path, OPEN_DIR);
+    if (ctxfd < 0 || sync_dir(ctxfd) != 0 || sync_parent(path) != 0)
+        rc = ftk_fail_errno(errno, "set %" PRIu64 ": fsync of %s", set, path);
+    if (ctxfd >= 0)
+        close(ctxfd);
+    return rc;
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "sets.h"
 
@@ -24,10 +25,13 @@ const struct ftk_level_ops *ftk_sets_level(int number)
 /* Only the first level is not asked: so with one level no file is looked at. */
 const struct ftk_level_ops *ftk_sets_level_of(const char *dir, const char *context, uint64_t set)
 {
-    struct ftk_set_entry e;
-    for (int i = 1; i < FTK_DURABLES; i++)
-        if (levels[i]->examine(dir, context, set, &e) == FTKIT_OK)
-            return levels[i];
+    for (int i = 1; i < FTK_DURABLES; i++) {
+        const int fd = ftk_sets_dir_open_set(dir, context, levels[i]->word, set);
+        if (fd < 0)
+            continue;
+        (void)close(fd);
+        return levels[i];
+    }
     return levels[0];
 }
 
@@ -74,7 +78,7 @@ int ftk_sets_begin(
     const struct ftk_level_ops *level, const char *dir, const char *context, uint64_t set)
 {
     int rc = ftk_sets_make(level, dir, context, set, 0);
-    return rc == FTKIT_OK ? level->sync(dir, context, set) : rc;
+    return rc == FTKIT_OK ? ftk_sets_dir_sync(dir, context, set) : rc;
 }
 
 /* ---- finding ------------------------------------------------------------------------- */
@@ -91,7 +95,7 @@ static int add_numbers(const struct ftk_level_ops *level, const char *dir, const
 {
     uint64_t *more = NULL;
     size_t nmore = 0;
-    int rc = level->numbers(dir, context, &more, &nmore);
+    int rc = ftk_sets_dir_numbers(dir, context, level->word, &more, &nmore);
     uint64_t *all = rc == FTKIT_OK && nmore > 0 ? realloc(*sets, (*n + nmore) * sizeof *all) : NULL;
     if (rc == FTKIT_OK && nmore > 0 && !all)
         rc = ftk_fail(FTKIT_ERR_NOMEM, "list of sets");

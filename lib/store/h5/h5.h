@@ -39,8 +39,6 @@ int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf
  * number that the mark of the unfinished set gets; 0: none.  FTKIT_ERR_EXISTS: a set of this number
  * is complete or cannot be read.  Called by one process. */
 int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flush);
-/* fsync the parents of that directory. */
-int ftk_h5_sync(const char *dir, const char *context, uint64_t set);
 /* Whether the directory of a set was made with this number, by any process.  FTKIT_ERR_NOT_FOUND:
  * not yet; an older directory of the set does not count. */
 int ftk_h5_marked(const char *dir, const char *context, uint64_t set, uint64_t flush);
@@ -82,9 +80,6 @@ bool ftk_h5_threadsafe(void);
  * FTKIT_ERR_CORRUPT, FTKIT_ERR_FORMAT: the detail says what is wrong. */
 int ftk_h5_open_set(
     const char *dir, const char *context, uint64_t set, bool deep, struct ftk_manifest *m);
-
-/* Numbers of all directories of sets, complete or not, malloc'd. */
-int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t *n);
 
 /* Read the segment of one rank, checked block by block, into memory of room, which is called at
  * most once.  After an error the memory has no value. */

@@ -20,16 +20,15 @@ static int open_set(
 }
 
 extern const struct ftk_level_ops ftk_level_hdf5;
-const struct ftk_level_ops ftk_level_hdf5 = { .check = check,
+const struct ftk_level_ops ftk_level_hdf5 = { .word = FTK_H5_WORD,
+    .check = check,
     .in_background = ftk_h5_threadsafe,
     .make = ftk_h5_make,
     .marked = ftk_h5_marked,
-    .sync = ftk_h5_sync,
     .write = ftk_h5_write_job,
     .look = ftk_h5_look,
     .learn = ftk_h5_learn,
     .commit = ftk_h5_commit,
-    .numbers = ftk_h5_numbers,
     .open = open_set,
     .examine = ftk_h5_examine,
     .remove = ftk_h5_remove,

@@ -14,31 +14,6 @@
 enum { MARK_MAX = 32 };
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
-static int sync_dir(int fd)
-{
-    return fsync(fd) == 0 || errno == EINVAL ? 0 : -1; /* EINVAL: directories need no fsync */
-}
-
-/* fsync the directory that holds path. */
-static int sync_parent(const char *path)
-{
-    char parent[FTK_PATH_MAX];
-    snprintf(parent, sizeof parent, "%s", path);
-    char *slash = strrchr(parent, '/');
-    if (!slash)
-        snprintf(parent, sizeof parent, ".");
-    else
-        slash[slash == parent] = '\0';
-    int fd = open(parent, OPEN_DIR);
-    if (fd < 0)
-        return -1;
-    int rc = sync_dir(fd);
-    int err = errno;
-    close(fd);
-    errno = err;
-    return rc;
-}
-
 static int make_dir(const char *path)
 {
     struct stat st;
@@ -152,19 +127,5 @@ int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flu
     if (rc == FTKIT_OK)
         rc = make_set(ctxfd, set, flush, path);
     close(ctxfd);
-    return rc;
-}
-
-int ftk_h5_sync(const char *dir, const char *context, uint64_t set)
-{
-    char path[FTK_PATH_MAX];
-    int rc = ftk_sets_dir_path(dir, context, path);
-    if (rc != FTKIT_OK)
-        return rc;
-    int ctxfd = open(path, OPEN_DIR);
-    if (ctxfd < 0 || sync_dir(ctxfd) != 0 || sync_parent(path) != 0)
-        rc = ftk_fail_errno(errno, "set %" PRIu64 ": fsync of %s", set, path);
-    if (ctxfd >= 0)
-        close(ctxfd);
     return rc;
 }

@@ -31,6 +31,7 @@
 #define FTK_H5_HEAD "ftkit.head"
 #define FTK_H5_COMPRESS "ftkit.compress" /* attribute of a part, the name of the filter */
 #define FTK_H5_DEFLATE_MOST 1032u        /* bytes at most from one byte of deflated data */
+#define FTK_H5_WORD "set"
 #define FTK_H5_MASTER "master.h5"
 #define FTK_H5_XDMF "master.xdmf"
 #define FTK_H5_UNFINISHED "unfinished" /* there from the beginning to the manifest */

@@ -24,7 +24,7 @@
 
 void ftk_h5_set_name(uint64_t set, char buf[FTK_SETS_DIR_NAME_MAX])
 {
-    snprintf(buf, FTK_SETS_DIR_NAME_MAX, "set-%010" PRIu64, set);
+    ftk_sets_dir_name(FTK_H5_WORD, set, buf);
 }
 
 int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf)
@@ -37,18 +37,6 @@ int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf
             buf, FTK_PATH_MAX, "%.*s/%s", FTK_PATH_MAX - FTK_SETS_DIR_NAME_MAX - 2, path, name);
     }
     return rc;
-}
-
-/* The number in the name of a set's directory.  Each number has exactly one spelling. */
-static bool set_number(const char *name, uint64_t *set)
-{
-    char again[FTK_SETS_DIR_NAME_MAX];
-    if (strncmp(name, "set-", 4) != 0 || name[4] < '0' || name[4] > '9')
-        return false;
-    errno = 0;
-    *set = strtoull(name + 4, NULL, 10);
-    ftk_h5_set_name(*set, again);
-    return errno == 0 && strcmp(name, again) == 0;
 }
 
 bool ftk_h5_is_ours(const char *name)
@@ -105,28 +93,9 @@ bool ftk_h5_is_unfinished(int dirfd)
            && (is_there(dirfd, FTK_H5_UNFINISHED) || !has_whole_file(dirfd));
 }
 
-static int open_context(const char *dir, const char *context)
-{
-    char path[FTK_PATH_MAX];
-    if (ftk_sets_dir_path(dir, context, path) != FTKIT_OK) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    return open(path, OPEN_DIR);
-}
-
 int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set)
 {
-    char name[FTK_SETS_DIR_NAME_MAX];
-    int ctxfd = open_context(dir, context);
-    if (ctxfd < 0)
-        return -1;
-    ftk_h5_set_name(set, name);
-    int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
-    int err = errno;
-    close(ctxfd);
-    errno = err;
-    return fd;
+    return ftk_sets_dir_open_set(dir, context, FTK_H5_WORD, set);
 }
 
 /* ---- removing ------------------------------------------------------------------------ */
@@ -194,64 +163,9 @@ int ftk_h5_clear(int ctxfd, uint64_t set, const char *point)
     return err ? ftk_fail_errno(err, "remove set %" PRIu64, set) : FTKIT_OK;
 }
 
-/* ---- listing and removing ------------------------------------------------------------ */
-
-struct numbers {
-    uint64_t *v;
-    size_t n;
-};
-
-/* The numbers of all directories of sets, complete or not. */
-static int scan(const char *dir, const char *context, struct numbers *out)
-{
-    int fd = open_context(dir, context);
-    if (fd < 0 && errno == ENOENT)
-        return FTKIT_OK;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        int err = errno;
-        if (fd >= 0)
-            close(fd);
-        return ftk_fail_errno(err, "sets of '%s' in %s", context, dir);
-    }
-    int rc = FTKIT_OK;
-    const struct dirent *e;
-    for (errno = 0; rc == FTKIT_OK && (e = readdir(d)); errno = 0) {
-        uint64_t set;
-        if (!set_number(e->d_name, &set))
-            continue;
-        uint64_t *more = realloc(out->v, (out->n + 1) * sizeof *more);
-        if (!more) {
-            rc = ftk_fail(FTKIT_ERR_NOMEM, "list of sets");
-            break;
-        }
-        out->v = more;
-        out->v[out->n++] = set;
-    }
-    if (rc == FTKIT_OK && errno != 0)
-        rc = ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
-    closedir(d);
-    return rc;
-}
-
-int ftk_h5_numbers(const char *dir, const char *context, uint64_t **sets, size_t *n)
-{
-    struct numbers all = { 0 };
-    int rc = ftk_sets_dir_check(context);
-    if (rc == FTKIT_OK)
-        rc = scan(dir, context, &all);
-    if (rc != FTKIT_OK) {
-        free(all.v);
-        return rc;
-    }
-    *sets = all.v;
-    *n = all.n;
-    return FTKIT_OK;
-}
-
 int ftk_h5_remove(const char *dir, const char *context, uint64_t set)
 {
-    int ctxfd = open_context(dir, context);
+    int ctxfd = ftk_sets_dir_open(dir, context);
     if (ctxfd < 0)
         return ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
     int rc = ftk_h5_clear(ctxfd, set, "h5.prune");
