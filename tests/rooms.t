@@ -1,8 +1,9 @@
 #!/usr/bin/perl
-# A scheme, a place, a mode of log.determinants and a part of the message log are one file and one
-# line each: the library is built once more with the scheme triple (two buddies), the place object
-# (no file that can be mapped), the mode count (counts sends) and the part witness (sees what happens
-# to the log), and jobs lose processes with them.
+# A scheme, a place, a durable level, a mode of log.determinants and a part of the message log are one
+# file and one line each: the library is built once more with the scheme triple (two buddies), the
+# place object (no file that can be mapped), the level plain (files without HDF5), the mode count
+# (counts sends) and the part witness (sees what happens to the log), and jobs lose processes with
+# them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -11,6 +12,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitLog;
 use FtkitTest;
+use JSON::PP 'decode_json';
 use Test::More;
 
 ulfm_only();
@@ -21,16 +23,28 @@ sub add_line # after the line that begins with $after in a table
 {
     my ($file, $after, $line) = @_;
     my $text = slurp("$here/$file");
-    $text =~ s/^(    X\($after[,)].*\n)/$1    $line \\\n/m or die "$file has no line of $after\n";
+    $text =~ s/^(    X\($after[,)].*?) *(\\?)\n/"$1 \\\n    $line $2\n"/me or die "$file has no line of $after\n";
     open(my $f, '>', "$here/$file") or die "$file: $!\n";
     print $f $text;
     close($f);
     return;
 }
 
+sub flip # a bit of the last byte of a file
+{
+    my ($path) = @_;
+    open(my $f, '+<', $path) or die "$path: $!\n";
+    sysseek($f, -1, 2);
+    sysread($f, my $byte, 1);
+    sysseek($f, -1, 1);
+    syswrite($f, chr(ord($byte) ^ 16));
+    close($f);
+    return;
+}
+
 mkdir $here;
 mkdir "$here/build";
-system("cd '$top' && cp -a --parents Makefile lib include scripts tests/lib tests/mpi '$here/'") == 0
+system("cd '$top' && cp -a --parents Makefile lib include scripts tools tests/lib tests/mpi '$here/'") == 0
     or die "cp\n";
 system("cp -a '@{[build()]}/gen' '$here/build/' && cp '@{[build()]}/mpi.mk' '$here/build/'") == 0
     or die "cp\n";
@@ -39,11 +53,16 @@ add_line('lib/core/places.h', 'SHARED',
     'X(OBJECT, object, FTK_OUTLIVES_PROCESS | FTK_OUTLIVES_CONTEXT, ", as objects")');
 system("cp '$top/tests/rooms/triple.c' '$here/lib/set/scheme_triple.c'") == 0 or die "cp\n";
 system("cp '$top/tests/rooms/object.c' '$here/lib/store/place_object.c'") == 0 or die "cp\n";
+add_line('lib/core/durable_levels.h', 'HDF5', 'X(PLAIN, plain, "plain files")');
+system("cp '$top/tests/rooms/plain.c' '$here/lib/store/durable/level_plain.c'") == 0 or die "cp\n";
 add_line('lib/core/det_modes.h', 'NODE', 'X(COUNT, count)');
 system("cp '$top/tests/rooms/count.c' '$here/lib/log/mode/mode_count.c'") == 0 or die "cp\n";
 add_line('lib/log/parts.h', 'coll', 'X(witness)');
 system("cp '$top/tests/rooms/witness.c' '$here/lib/log/coll/witness.c'") == 0 or die "cp\n";
-my $made = `cd '$here' && env -u MAKEFLAGS '$top/scripts/guard' 300 -- make -j2 BUILD=build CC_OPT=-O1 build/mpi/solver build/mpi/farm 2>&1`;
+# the commands know no scheme, place or level by name: their objects do for this library, too
+my $objects = '$(PROGRAM_SRC:%.c=' . build() . '/rel/%.o)';
+my $made = `cd '$here' && env -u MAKEFLAGS '$top/scripts/guard' 300 -- make -j2 BUILD=build CC_OPT=-O1 LIB_OBJ='\$(TEST_OBJ)' PROGRAM_OBJ='$objects' \\
+    build/mpi/solver build/mpi/farm build/ftkit 2>&1`;
 is($?, 0, 'the library is built with one file and one line more for each') or do {
     diag(substr($made, -4000));
     done_testing();
@@ -132,16 +151,79 @@ sub damaged
     return;
 }
 damaged('object: the next job goes on from it', sub { }, like => $found);
-damaged('object: a flipped bit counts as lost', sub {
-    my ($one) = @_;
-    open(my $f, '+<', "$one.data") or die "$one.data: $!\n";
-    sysseek($f, -1, 2);
-    sysread($f, my $byte, 1);
-    sysseek($f, -1, 1);
-    syswrite($f, chr(ord($byte) ^ 16));
-    close($f);
-}, like => qr/checksum.*$found/s);
+damaged('object: a flipped bit counts as lost', sub { flip("$_[0].data") },
+    like => qr/checksum.*$found/s);
 damaged('object: without slots the job starts anew', sub { unlink(@_) }, unlike => $found);
+
+# ---- the level: jobs that go on from each other's sets, each in a format of its own ---------------
+
+my %sets = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
+    FTKIT_TOPOLOGY_RANKS_PER_NODE => 2);
+my %plain = (%sets, FTKIT_LEVEL_HDF5_FORMAT => 'plain');
+survives('plain: a rank is lost, and read from its file', program => $solver,
+    env => { %plain, FTKIT_LEVEL_MEMORY_SCHEME => 'own' }, fault => 'app.mid:1:13:kill',
+    like => qr/restored set 3 from files/);
+
+my $dir = scratch() . '/sets';
+mkdir $dir;
+
+sub of_here # a command of this library
+{
+    my (@args) = @_;
+    my $text = `'$top/scripts/guard' 100 -- '$here/build/ftkit' @args 2>&1`;
+    return ($? >> 8, $text);
+}
+
+sub listed # the sets that there are, newest first
+{
+    my ($code, $text) = of_here('ls', '--json', $dir);
+    return join(' ', map {"$_->{set} $_->{state}"} @{ decode_json($text)->{sets} });
+}
+
+# set 3 is of HDF5, set 4 is plain, and set 5 has all its parts, but no manifest
+my $first = job(program => $solver, spares => 0, fault => 'app.mid:*:13:kill',
+    env => { %sets, FTKIT_LEVEL_HDF5_DIRECTORY => $dir });
+isnt($first->{rc}, 0, 'plain: a job that writes HDF5 is killed');
+my $second = job(program => $solver, spares => 0, fault => 'plain.manifest:0:2:kill',
+    env => { %plain, FTKIT_LEVEL_HDF5_DIRECTORY => $dir, FTKIT_RECOVER_SUPPLY => 'end' });
+isnt($second->{rc}, 0, '... a job that writes plain files is killed at the manifest of a set');
+like($second->{log}, qr/restored set 3 from files/, '... after it went on from HDF5')
+    or diag($second->{log});
+is(listed(), '5 incomplete 4 complete 3 complete', '... ftkit ls knows the sets of both');
+my ($set) = glob("$dir/*.ftkit/plain-0000000004");
+is(join(' ', map { s{.*/}{}r } glob("$set/*")), 'manifest part-00000 part-00002',
+    '... a plain set has a part of each node');
+my ($code, $text) = of_here('verify', $dir);
+is($code, 0, '... ftkit verify') or diag($text);
+($code, $text) = of_here('repair', $dir);
+is($code, 0, '... ftkit repair') or diag($text);
+like($text, qr/set 5 .*incomplete/, '... names the unfinished set');
+my @steps = map {
+    of_here('export', '--format', 'raw', '-o', "$dir/step", $dir, $_, 'step');
+    unpack('l<', slurp("$dir/step"));
+} 3, 4;
+is($steps[1] - $steps[0], 5, '... ftkit export reads a region of both') or diag("@steps");
+
+flip("$set/part-00002");
+($code, $text) = of_here('verify', $set);
+is($code, 1, '... a flipped byte is found in the directory of a set');
+like($text, qr/set 4 of .*part-00002, rank 3: .*checksum/s, '... by its checksum') or diag($text);
+survives('plain: the unfinished set and the damaged one are not used', run => [], spares => 0,
+    program => $solver, env => { %plain, FTKIT_LEVEL_HDF5_DIRECTORY => $dir,
+        FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'true', FTKIT_RECOVER_SUPPLY => 'end' },
+    fault => 'flush.complete:0:1:kill',
+    like => qr/checksum.*restored set 3 from files.*restored set 6 from files/s);
+like(listed(), qr/^\d+ complete \d+ complete$/, '... the job keeps two sets, and both are plain')
+    or diag(listed());
+is(scalar(my @plain = glob("$dir/*.ftkit/plain-*")), 2, '... none of HDF5 is left');
+
+write_file("$plain[1]/manifest", '');
+($code, $text) = of_here('repair', $dir);
+is($code, 1, '... a manifest is lost, and this level cannot derive one');
+like($text, qr/manifest: cannot be repaired/, '... as ftkit repair says') or diag($text);
+($code, $text) = of_here('prune', '--incomplete', $dir);
+is($code, 0, '... ftkit prune') or diag($text);
+is(scalar(() = glob("$dir/*.ftkit/plain-*")), 1, '... removes this set');
 
 # ---- the mode: determinants of the node, and each rank counts its sends ---------------------------
 
