@@ -73,8 +73,8 @@ static const struct word incrementals[] = { { "auto", FTK_INCREMENTAL_AUTO },
     { "off", FTK_INCREMENTAL_OFF }, { "on", FTK_INCREMENTAL_ON }, { NULL, 0 } };
 #define WORD_OF_LEVEL(NAME, word, doc) { #word, FTK_DURABLE_##NAME },
 #define DOC_OF_LEVEL(NAME, word, doc) #word ", " doc "; "
-#define COUNT_LEVEL(NAME, word, doc) +1
-#define HAS_LEVELS (FTK_DURABLE_LEVELS(COUNT_LEVEL) > 1) /* otherwise there is nothing to choose */
+#define TWICE(NAME, word, doc) *2
+#define HAS_LEVELS (1 FTK_DURABLE_LEVELS(TWICE) > 2) /* otherwise there is nothing to choose */
 #if HAS_LEVELS
 static const struct word formats[] = { FTK_DURABLE_LEVELS(WORD_OF_LEVEL){ NULL, 0 } };
 #endif

@@ -4,8 +4,8 @@
  *
  * A line makes the number of the level, the word of the configuration with its documentation, and
  * the entry in the table of store/durable/sets.c.  The file of a level defines the operations,
- * const struct ftk_level_ops ftk_level_<word> (store/level_ops.h).  With more than one line there is
- * a key level.hdf5.format, which chooses the level that writes; sets of all levels are read. */
+ * const struct ftk_level_ops ftk_level_<word> (store/level_ops.h).  With more than one line there
+ * is a key level.hdf5.format, which chooses the level that writes; sets of all levels are read. */
 #ifndef FTK_DURABLE_LEVELS_H
 #define FTK_DURABLE_LEVELS_H
 

@@ -217,7 +217,8 @@ static int next_handed(void *arg, const void **seg)
     return rc;
 }
 
-/* Rank 0: make the directory of the set, outside of the gate: no level needs its library for this. */
+/* Rank 0: make the directory of the set.  No level needs its library for this, so outside of the
+ * gate. */
 static int make_directory(const struct ftk_flush_job *j)
 {
     int rc = j->own ? j->own(j->own_arg) : FTKIT_OK;
