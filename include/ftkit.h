@@ -598,8 +598,14 @@ FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
  *         then, as after ftkit_finish(); FTKIT_HALT or an error as of ftkit_checkpoint()
  *
  * Collective: after ftkit_recover(), by every rank between the same two calls of
- * ftkit_checkpoint().  Call the function behind ftkit_checkpoint(), not before: a replacement
- * begins before the call that wrote its set, where the other ranks are behind it.
+ * ftkit_checkpoint().  After a rollback the ranks do not come to the same of these calls directly
+ * before and behind the ftkit_checkpoint() that wrote the set: a replacement begins before this
+ * call, or behind it, as the loop is written.  So ftkit_scrub() and ftkit_wait() return FTKIT_OK
+ * there without doing anything, as long as the replicated regions are those of the set.
+ * With the log one rule remains: a loop that calls ftkit_checkpoint() behind the work of a step
+ * calls these functions before ftkit_checkpoint(), not directly behind it: the other ranks would
+ * wait for a replacement that begins with the next step.  (A loop with ftkit_step(), or with
+ * ftkit_checkpoint() before the work, may call them on both sides.)
  * `ftkit verify` checks the files.
  */
 FTKIT_API int ftkit_scrub(ftkit_ctx *ctx, int *corrupt);
@@ -848,8 +854,8 @@ FTKIT_API int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done);
  *         given up because of the failure; the next set then goes to the file system.
  *
  * Collective: after ftkit_recover(), by every rank between the same two calls of
- *             ftkit_checkpoint(); in a loop behind the call, as ftkit_scrub(); the same code on
- *             every rank.  With checkpoint.line = apart
+ *             ftkit_checkpoint(); directly before or behind this call as ftkit_scrub(); the same
+ *             code on every rank.  With checkpoint.line = apart
  *             by every rank in the same order as the other collective calls of ftkit.  A set
  *             that some ranks have not begun is given up here without an error.
  * Blocking:   as long as writing takes, which level.hdf5.bandwidth may slow down.  To look

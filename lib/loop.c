@@ -104,6 +104,8 @@ static int roll_back_here(ftkit_ctx *ctx)
         ctx->policy.calls++; /* with the log: it becomes the call that wrote the line */
     if (!ftk_log_of(ctx) || rc == FTKIT_ROLLED_BACK)
         ctx->first_call = false;
+    if (rc == FTKIT_ROLLED_BACK)
+        ctx->state_sum = ftk_region_state_sum(ctx);
     if (rc == FTKIT_OK && !ftk_log_of(ctx)) /* there is no set yet */
         ftk_watchdog_await(ctx->dog);
     return rc;
@@ -340,6 +342,8 @@ int ftkit_wait(ftkit_ctx *ctx)
         return ftk_done(ctx, rc);
     if (ctx->where != FTK_IN_LOOP)
         return FTKIT_OK; /* no set has been begun */
+    if (ftk_policy_spares(ctx))
+        return FTKIT_OK;
     enter(ctx, FTK_AT_WAIT, "ftkit_wait");
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
@@ -347,6 +351,8 @@ int ftkit_wait(ftkit_ctx *ctx)
     ftk_energy_end(ctx, FTK_ENERGY_WAIT);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     leave(ctx, FTK_AT_LOOP);
+    if (rc == FTKIT_OK)
+        ftk_policy_waited(ctx);
     if (rc == FTKIT_OK)
         rc = ftk_flush_return(ctx);
     ftk_watchdog_progress(ctx->dog);
@@ -361,13 +367,19 @@ int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
     int rc = ftk_check_ctx(ctx, "ftkit_scrub");
     if (rc == FTKIT_OK && ctx->where != FTK_IN_LOOP)
         rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_scrub before ftkit_recover");
+    if (corrupt)
+        *corrupt = 0;
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
+    if (ftk_policy_spares(ctx))
+        return FTKIT_OK;
     enter(ctx, FTK_AT_SCRUB, "ftkit_scrub");
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
     rc = step_or_halt(ctx, ftk_scrub, &bad);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     leave(ctx, FTK_AT_LOOP);
+    if (rc == FTKIT_OK)
+        ftk_policy_waited(ctx);
     if (corrupt)
         *corrupt = bad;
     ftk_watchdog_progress(ctx->dog);

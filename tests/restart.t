@@ -54,8 +54,8 @@ survives('mpirun itself is killed', env => \%files, run => [], faults => 0,
         my ($work) = @_;
         my $end = time() + 30;
         while (!$killed && time() < $end) {
-            for my $p (-e "$work/default.ftkit/set-0000000004/manifest"
-                ? glob('/proc/[0-9]*') : ()) {
+            my @sets = map { /set-0*(\d+)/ } glob("$work/default.ftkit/set-*/manifest");
+            for my $p ((grep { $_ >= 4 } @sets) ? glob('/proc/[0-9]*') : ()) {
                 next if slurp("$p/comm") !~ /^(prterun|mpirun)/;
                 next if slurp("$p/environ") !~ /\Q$work\E\b/;
                 my ($pid) = $p =~ /(\d+)$/;

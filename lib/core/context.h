@@ -164,8 +164,13 @@ struct ftk_policy {
     double durable_cost_s;
     double costs_s[FTK_COSTS]; /* [ncosts] of the last sets, the newest first */
     int ncosts;
-    int requested;     /* 1: a set, 2: a durable set, at the next call */
-    int early;         /* the same, asked for after a restore and before the first call */
+    int requested;           /* 1: a set, 2: a durable set, at the next call */
+    int early;               /* the same, asked for after a restore and before the first call */
+    struct ftk_waits {       /* calls of ftkit_wait() and ftkit_scrub() */
+        uint64_t calls, sum; /* .calls at the last one, and checksum of the replicated regions */
+        int n;               /* with these values */
+        int spared;          /* of them are not made again at the line (ftk_policy_spares()) */
+    } waits;
     bool failed;       /* a set has failed since the last one: the next is due after a period */
     int refused;       /* tries in a row that a request under way has prevented */
     uint64_t set_at;   /* with a period in calls: the call that writes the next set */

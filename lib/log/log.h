@@ -77,6 +77,7 @@ enum ftk_line_state {
 struct ftk_log_line {
     uint64_t count;             /* lines committed so far */
     uint64_t calls, next_event; /* of ctx, at the line */
+    uint64_t preceding;         /* calls directly before the line: ftk_policy_preceding() */
     enum ftk_line_state state;
     unsigned rounds;     /* of telling counts, in this epoch */
     bool none_yet;       /* before the first line every rank is a team of its own */

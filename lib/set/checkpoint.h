@@ -82,6 +82,18 @@ int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write);
 void ftk_policy_request(struct ftkit_ctx *ctx, int kind);
 void ftk_policy_first_call(struct ftkit_ctx *ctx, bool served);
 
+/* ftkit_wait() and ftkit_scrub() directly before and behind the call that wrote the line.  A
+ * replacement begins before this call, or behind the calls that follow, and the survivors stand
+ * behind this call.  So the ranks do not come to the same of these calls.  Without the log all
+ * ranks stand at the line, and no rank makes them.  With the log the other teams have made the
+ * calls before the line, and a rank that is back there makes none of these.
+ * _waited: a call has been made.  _preceding: the number of calls that were made in the present
+ * state, directly before the set that this call of ftkit_checkpoint() commits.
+ * _spares: whether this rank returns from the call without making it. */
+void ftk_policy_waited(struct ftkit_ctx *ctx);
+int ftk_policy_preceding(const struct ftkit_ctx *ctx);
+bool ftk_policy_spares(struct ftkit_ctx *ctx);
+
 /* Line apart: whether rank 0 initiates a set now.  And: a set was given up: wait for the next
  * one. */
 bool ftk_policy_is_due(struct ftkit_ctx *ctx);
@@ -127,8 +139,9 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap);
  * alike. */
 void ftk_policy_reset(struct ftkit_ctx *ctx);
 /* This rank is back at the line, which was written in that call: the next call is that one again.
- * next_event: of the policy at the line. */
-void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event);
+ * next_event: of the policy at the line.  spared: so many calls of ftkit_wait() and ftkit_scrub()
+ * are not made again at the line (ftk_policy_spares()). */
+void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event, int spared);
 /* The first call at which the ranks decide together, after a line that was written at call 1. */
 #define FTK_POLICY_FIRST_EVENT 2
 

@@ -10,6 +10,7 @@
  * fills up sooner asks for an earlier look, and for a set.  Looks are taken with a period in
  * calls, too, because a rank may have got a request from outside (steer.h): every
  * checkpoint.react, or more rarely. */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "checkpoint.h"
 #include "core/log_ops.h"
 #include "detect/detect.h"
+#include "pack.h"
 #include "period.h"
 
 #define PLACES 8 /* calls of ftkit_checkpoint() in a step, at most, where a set may be refused */
@@ -217,6 +219,37 @@ void ftk_policy_first_call(struct ftkit_ctx *ctx, bool served)
     p->early = 0;
 }
 
+void ftk_policy_waited(struct ftkit_ctx *ctx)
+{
+    struct ftk_waits *w = &ctx->policy.waits;
+    const uint64_t sum = ftk_region_state_sum(ctx);
+    if (w->calls != ctx->policy.calls || w->sum != sum)
+        w->n = 0;
+    w->calls = ctx->policy.calls;
+    w->sum = sum;
+    w->n++;
+}
+
+int ftk_policy_preceding(const struct ftkit_ctx *ctx)
+{
+    const struct ftk_waits *w = &ctx->policy.waits;
+    return w->n > 0 && w->calls + 1 == ctx->policy.calls && w->sum == ftk_region_state_sum(ctx)
+               ? w->n
+               : 0;
+}
+
+bool ftk_policy_spares(struct ftkit_ctx *ctx)
+{
+    struct ftk_policy *p = &ctx->policy;
+    const bool at_line = ftk_log_of(ctx) ? ctx->first_call : p->calls <= 1;
+    if (p->waits.spared == 0 || !at_line || ctx->detect.failed || p->next_event == FTK_HALTED
+        || ftk_region_state_sum(ctx) != ctx->state_sum)
+        return false;
+    if (ftk_log_of(ctx))
+        p->waits.spared--;
+    return true;
+}
+
 void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
 {
     struct ftk_policy *p = &ctx->policy;
@@ -265,8 +298,9 @@ void ftk_policy_take_costs(struct ftkit_ctx *ctx, double set_s, double durable_s
     ctx->policy.durable_cost_s = durable_s;
 }
 
-void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event)
+void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event, int spared)
 {
+    ctx->policy.waits = (struct ftk_waits){ .spared = spared };
     ctx->policy.calls = ctx->policy.last_look_call = line_calls - 1;
     ctx->policy.last_look_s = ftk_now_s();
     ctx->policy.next_event = next_event;
@@ -284,5 +318,6 @@ void ftk_policy_reset(struct ftkit_ctx *ctx)
     ctx->policy.last_set_s = ftk_now_s();
     /* Call 1 stands for the call that wrote the line: it is the call in which a survivor rolls
      * back, and the first call of a replacement. */
-    ftk_policy_back(ctx, 1, FTK_POLICY_FIRST_EVENT);
+    const bool at_line = ctx->repair.line > 0 && !ftk_log_of(ctx);
+    ftk_policy_back(ctx, 1, FTK_POLICY_FIRST_EVENT, at_line ? INT_MAX : 0);
 }

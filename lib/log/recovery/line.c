@@ -13,6 +13,7 @@
 #include "log/det.h"
 #include "log/p2p.h"
 #include "log/recovery.h"
+#include "set/checkpoint.h"
 #include "set/clone.h"
 #include "steps.h"
 
@@ -226,6 +227,7 @@ void ftk_line_pass(struct ftkit_ctx *ctx, enum ftk_pass kind, uint64_t calls)
     l->calls.n = l->calls.seq = 0;
     l->line.calls = calls;
     l->line.next_event = ctx->policy.next_event;
+    l->line.preceding = kind == FTK_PASS_CUT ? 0 : (uint64_t)ftk_policy_preceding(ctx);
     ftk_parts_line(kind, first);
 }
 

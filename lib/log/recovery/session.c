@@ -109,7 +109,7 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
         return;
     l->line.of_sibling = false;
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup()) {
-        ftk_policy_back(ctx, l->line.calls, l->line.next_event);
+        ftk_policy_back(ctx, l->line.calls, l->line.next_event, (int)l->line.preceding);
     }
     if (ftk_log_is_rolling_back())
         ftk_report(FTKIT_DEBUG, "context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,

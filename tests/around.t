@@ -1,0 +1,46 @@
+#!/usr/bin/perl
+# ftkit_wait() and ftkit_scrub() directly before and behind ftkit_checkpoint(), and behind the
+# loop: a rank is killed at each step of a set and in the calls themselves, and the result is that
+# of an undisturbed run.  With --all each place alone, too.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my $all = grep { $_ eq '--all' } @ARGV;
+my $program = build() . '/mpi/around';
+my @moments = qw(ckpt.begin:1:3 ckpt.voted:1:3 ckpt.committed:1:3 scrub.begin:1:2);
+
+sub run_around {
+    my ($shape, $places, $env, $fault) = @_;
+    return job(program => $program, args => [$shape, $places], n => 3, fault => $fault,
+        env => { FTKIT_CHECKPOINT_PERIOD => '3 calls', FTKIT_RECOVER_STALL => '20s', %$env });
+}
+
+my ($want) = run_around('top', '', {}, undef)->{log} =~ /^around: (\d+)$/m;
+ok($want, 'the undisturbed run');
+
+my %log = (FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'rank');
+# With the log a loop that ends with ftkit_checkpoint() has these calls before it (ftkit.h).
+my @cases = (['top', 'bae', {}], ['bottom', 'bae', {}], ['top', 'bae', \%log],
+    ['bottom', 'be', \%log]);
+push(@cases, map { my $s = $_; map { ([$s, $_, {}]) } qw(b a e) } qw(top bottom)) if $all;
+push(@cases, map { (['top', $_, \%log]) } qw(b a e)) if $all;
+push(@cases, map { (['bottom', $_, \%log]) } qw(b e)) if $all;
+for my $c (@cases) {
+    my ($shape, $places, $env) = @$c;
+    for my $moment (@moments) {
+        next if $places eq 'e' && $moment =~ /^scrub/; # one call
+        my $what = "$shape, $places" . (%$env ? ', with the log' : '') . ", killed at $moment";
+        my $j = run_around($shape, $places, $env, "$moment:kill");
+        my ($got) = $j->{log} =~ /^around: (\d+)$/m;
+        my $good = $j->{rc} == 0 && $got && $got == $want && @{ $j->{faults} } == 1;
+        ok($good, $what) or diag("rc $j->{rc}\n", $j->{log});
+    }
+}
+done_testing();
