@@ -1,5 +1,5 @@
-/* The operations of a durable level: for the files that define levels, and for store/durable/sets.c,
- * which everybody else calls.
+/* The operations of a durable level: for the files that define levels, and for
+ * store/durable/sets.c, which everybody else calls.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -83,8 +83,8 @@ struct ftk_level_ops {
     /* ---- writing a set.  make() and commit(): called by one process ---- */
 
     /* Make an unfinished set; remove an unfinished one of this number.  flush: a number of this
-     * attempt, which marked() finds; 0: none.  FTKIT_ERR_EXISTS: a set of this number is complete or
-     * cannot be read. */
+     * attempt, which marked() finds; 0: none.  FTKIT_ERR_EXISTS: a set of this number is complete
+     * or cannot be read. */
     int (*make)(const char *dir, const char *context, uint64_t set, uint64_t flush);
     /* Whether the set was made with this number, by any process.  FTKIT_ERR_NOT_FOUND: not yet. */
     int (*marked)(const char *dir, const char *context, uint64_t set, uint64_t flush);

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Every durable level uses this directory.  A set is the directory <word>-<number> in it, with the
- * word of its level and the number in ten digits.  The record of the owner (owner.h), the status and
- * the marks of a halt and of a finished run are there, too. */
+ * word of its level and the number in ten digits.  The record of the owner (owner.h), the status
+ * and the marks of a halt and of a finished run are there, too. */
 #ifndef FTK_SETS_DIR_H
 #define FTK_SETS_DIR_H
 

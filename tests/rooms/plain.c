@@ -6,7 +6,7 @@
  *                                            unfinished   until there is a manifest
  *                                            manifest     written last: the set is complete
  *
- * A set without a manifest is unfinished if it has the mark or no whole file, else it is damaged. */
+ * A set without a manifest is unfinished if it has the mark or no whole file, else damaged. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -392,7 +392,7 @@ static int read_at(const struct source *s, void *to, uint64_t bytes, uint64_t at
     return FTKIT_OK;
 }
 
-/* Read the head at s->at, which must be that of a rank of the set: malloc'd, also after an error. */
+/* Read the head at s->at, which must be that of a rank: malloc'd, also after an error. */
 static int read_head(const struct source *s, const struct ftk_manifest *m, uint32_t rank,
     struct ftk_seg_header **out)
 {
@@ -445,8 +445,8 @@ static int visit_ranks(struct source *s, const struct ftk_manifest *m, const uin
     return rc;
 }
 
-/* Visit the heads of m->parts[index], whose size and sum are put into *found, or compared with those
- * of the manifest if found is NULL. */
+/* Visit the heads of m->parts[index].  Its size and sum are put into *found; if found is NULL, the
+ * sum is compared with that of the manifest. */
 static int visit(const char *dir, const struct ftk_manifest *m, uint32_t index, visit_fn *fn,
     void *arg, struct ftk_manifest_part *found)
 {
