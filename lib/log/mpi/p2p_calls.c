@@ -58,17 +58,17 @@ static int send_now(const void *buf, int count, MPI_Datatype type, int dest, int
     return ftk_vcomm_end(vc, rc);
 }
 
-#define SEND(Name, sync)                                                                           \
-    int ftk_mpi_##Name(                                                                            \
-        const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)       \
+/* The function name_, which is real_ of the MPI for a communicator that is not ours. */
+#define SEND(name_, real_, sync)                                                                   \
+    int name_(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) \
     {                                                                                              \
         struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                               \
         return vc ? send_now(buf, count, datatype, dest, tag, vc, sync)                            \
-                  : PMPI_##Name(buf, count, datatype, dest, tag, comm);                            \
+                  : real_(buf, count, datatype, dest, tag, comm);                                  \
     }
-SEND(Send, false)
-SEND(Ssend, true)
-SEND(Rsend, false)
+SEND(ftk_mpi_Send, PMPI_Send, false)
+SEND(ftk_mpi_Ssend, PMPI_Ssend, true)
+SEND(ftk_mpi_Rsend, PMPI_Rsend, false)
 
 int ftk_mpi_Recv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
     MPI_Status *status)
@@ -261,17 +261,17 @@ static int begin(struct ftk_req *r)
     return r->kind == FTK_REQ_RECV && rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc;
 }
 
-#define ISEND(Name, sync)                                                                          \
-    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,       \
-        MPI_Comm comm, MPI_Request *request)                                                       \
+#define ISEND(name_, real_, sync)                                                                  \
+    int name_(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, \
+        MPI_Request *request)                                                                      \
     {                                                                                              \
         struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                               \
         return vc ? isend(buf, count, datatype, dest, tag, vc, sync, request)                      \
-                  : PMPI_##Name(buf, count, datatype, dest, tag, comm, request);                   \
+                  : real_(buf, count, datatype, dest, tag, comm, request);                         \
     }
-ISEND(Isend, false)
-ISEND(Issend, true)
-ISEND(Irsend, false)
+ISEND(ftk_mpi_Isend, PMPI_Isend, false)
+ISEND(ftk_mpi_Issend, PMPI_Issend, true)
+ISEND(ftk_mpi_Irsend, PMPI_Irsend, false)
 
 int ftk_mpi_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
     MPI_Request *request)
@@ -373,14 +373,14 @@ static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Reque
     return rc;
 }
 
-#define SEND_INIT(Name, is_sync, is_buffered)                                                      \
-    int ftk_mpi_##Name(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,       \
-        MPI_Comm comm, MPI_Request *request)                                                       \
+#define SEND_INIT(name_, real_, is_sync, is_buffered)                                              \
+    int name_(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, \
+        MPI_Request *request)                                                                      \
     {                                                                                              \
         struct ftk_vcomm *vc = ftk_vcomm_find(comm);                                               \
         if (!vc)                                                                                   \
             return ftk_foreign_made(                                                               \
-                PMPI_##Name(buf, count, datatype, dest, tag, comm, request), request);             \
+                real_(buf, count, datatype, dest, tag, comm, request), request);                   \
         struct ftk_req *r = ftk_req_new();                                                         \
         if (!r)                                                                                    \
             return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);                                              \
@@ -389,10 +389,10 @@ static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Reque
         int rc = fill_send(r, buf, count, datatype, dest, tag, vc);                                \
         return persistent(vc, r, rc, request);                                                     \
     }
-SEND_INIT(Send_init, false, false)
-SEND_INIT(Ssend_init, true, false)
-SEND_INIT(Rsend_init, false, false)
-SEND_INIT(Bsend_init, false, true)
+SEND_INIT(ftk_mpi_Send_init, PMPI_Send_init, false, false)
+SEND_INIT(ftk_mpi_Ssend_init, PMPI_Ssend_init, true, false)
+SEND_INIT(ftk_mpi_Rsend_init, PMPI_Rsend_init, false, false)
+SEND_INIT(ftk_mpi_Bsend_init, PMPI_Bsend_init, false, true)
 
 int ftk_mpi_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, int tag,
     MPI_Comm comm, MPI_Request *request)
