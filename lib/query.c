@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "binding.h"
+#include "core/binding.h"
 #include "core/log_ops.h"
 #include "detect/detect.h"
 #include "energy/energy.h"

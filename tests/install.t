@@ -95,7 +95,7 @@ my @foreign = grep { !/^ftkit_/ } sort keys %exported;
 is("@foreign", '', 'the shared library exports ftkit_* only');
 my %declared = map { $_ => 1 } # the second is for bindings, and not installed
     map { slurp($_) =~ /^FTKIT_API [^;(]*?(ftkit_\w+)\(/mg }
-    "$usr/include/ftkit.h", "$top/lib/binding.h";
+    "$usr/include/ftkit.h", "$top/lib/core/binding.h";
 is(join(' ', sort keys %exported), join(' ', sort keys %declared),
     '... just what the headers declare');
 like(`readelf -d '$usr/lib/libftkit.so'`, qr/SONAME.*\[libftkit\.so\.0\]/, '... has a SONAME');

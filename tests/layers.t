@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The layers of the library hold (scripts/layers): nothing refers upward, and no more than two
-# files refer to each other in a circle.
+# The layers of the library hold (scripts/layers): nothing refers upward, by a symbol, a header or
+# a hook, and no more than two files refer to each other in a circle.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -14,7 +14,8 @@ use Test::More;
 chdir top();
 my $out = qx{scripts/layers '@{[build()]}' 2>&1};
 is($?, 0, 'the library: no reference upward, no circle of more than two files') or diag($out);
-like($out, qr/^layers: \d\d+ files, \d\d\d+ references, /m, '... and it has been looked at');
+like($out, qr/^layers: \d\d+ files, \d\d\d+ references, \d\d\d+ includes, /m,
+    '... and it has been looked at');
 
 # and it would find them: a library of a few functions, by file
 my $tree = scratch() . '/planted';
@@ -26,13 +27,16 @@ sub planted
         my ($folder) = $file =~ m{(.*)/};
         make_path("$tree/rel/$folder");
         make_path("$tree/$folder");
-        my $c = "$tree/$file.c";
+        my $c = $file =~ /\.h$/ ? "$tree/$file" : "$tree/$file.c";
         open my $f, '>', $c or die "$c: $!\n";
         print $f $files{$file};
         close $f;
-        system("cc -c -o '$tree/rel/$file.o' '$c'") == 0 or die "cc failed\n";
     }
-    my $said = qx{scripts/layers '$tree' 2>&1};
+    for my $file (grep { !/\.h$/ } keys %files) {
+        system("cc -I'$tree/lib' -c -o '$tree/rel/$file.o' '$tree/$file.c'") == 0
+            or die "cc failed\n";
+    }
+    my $said = qx{scripts/layers --sources '$tree' '$tree' 2>&1};
     return ($? >> 8, $said);
 }
 sub calls { return join('', map {"void $_(void);\n"} @_[1 .. $#_])
@@ -52,5 +56,45 @@ like($said, qr{^circle of 3: lib/core/a lib/core/b lib/core/c$}m, '... and is na
 ($rc, $said) = planted('lib/attic/a' => calls('a'));
 is($rc, 1, 'a folder that is no layer fails');
 like($said, qr{^no layer: lib/attic/a$}m, '... and is named');
+
+# what no plain symbol shows
+my $weak = "__attribute__((weak)) void b(void);\n"
+    . "void a(void)\n{\n    if (b)\n        b();\n}\n";
+($rc, $said) = planted('lib/core/a' => $weak, 'lib/set/b' => calls('b'));
+is($rc, 1, 'a weak reference upward fails');
+like($said, qr{^upward: lib/core/a -> lib/set/b: b$}m, '... and is named');
+my %headers = ('lib/core/a.h' => "enum { A };\n", 'lib/set/b.h' => "enum { B };\n");
+($rc, $said) = planted(%headers, 'lib/core/a' => qq{#include "a.h"\n} . calls('a'),
+    'lib/set/b' => qq{#include "core/a.h"\n#include "b.h"\n} . calls('b'));
+is($rc, 0, 'a header of this folder or of one below') or diag($said);
+like($said, qr{ 3 includes, }, '... is seen');
+($rc, $said) = planted(%headers, 'lib/core/a' => qq{#include "set/b.h"\n} . calls('a'));
+is($rc, 1, 'a header of a folder above fails');
+like($said, qr{^upward: lib/core/a\.c -> lib/set/b\.h: #include$}m, '... and is named');
+($rc, $said) = planted(%headers, 'lib/core/c.h' => qq{#include "set/b.h"\n},
+    'lib/core/a' => calls('a'));
+like($said, qr{^upward: lib/core/c\.h -> lib/set/b\.h: #include$}m, '... from a header, too');
+($rc, $said) = planted('lib/log/p.h' => "enum { P };\n",
+    'lib/recover/a' => qq{#include "log/p.h"\n} . calls('a'));
+is($rc, 1, 'a header of the log outside the log fails');
+like($said, qr{^past core/log_ops\.h: lib/recover/a\.c includes lib/log/p\.h$}m,
+    '... and is named');
+my $hook = qq{#include "core/a.h"\nvoid (*hook)(void);\n} . calls('a');
+my $sets = qq{#include "core/a.h"\nstatic void b(void)\n{\n}\n}
+    . qq{void b_open(void)\n{\n    hook = b;\n}\n};
+($rc, $said) = planted('lib/core/a.h' => "extern void (*hook)(void);\n", 'lib/core/a' => $hook,
+    'lib/set/b' => $sets);
+is($rc, 1, 'a hook that is set from above fails');
+like($said, qr{^upward: lib/core/a\.h -> lib/set/b\.c: hook hook = b$}m, '... and is named');
+($rc, $said) = planted(
+    'lib/core/a.h' => "struct a {\n    void (*hook)(void);\n};\nextern struct a a_ops;\n",
+    'lib/core/a' => qq{#include "core/a.h"\nstruct a a_ops;\n},
+    'lib/set/b' => $sets =~ s/    hook = b/    a_ops.hook = b/r);
+is($rc, 1, '... as does a member of a structure');
+($rc, $said) = planted('lib/core/a.h' => "struct a {\n    void (*hook)(void);\n};\n",
+    'lib/core/a' => qq{#include "core/a.h"\nvoid a(void);\nvoid a(void)\n{\n}\n},
+    'lib/set/b' => qq{#include "core/a.h"\nstatic void b(void)\n{\n}\n}
+        . qq{extern const struct a b_table;\nconst struct a b_table = {\n    .hook = b,\n};\n});
+is($rc, 0, '... but a table is right') or diag($said);
 
 done_testing();

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "binding.h"
+#include "core/binding.h"
 #include "ftkit.h"
 #include "paths.h"
 

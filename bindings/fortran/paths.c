@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #if __has_include("mpi_calls.h") /* the log is there */
-#include "binding.h"
+#include "core/binding.h"
 #include "log/find_layer.h"
 
 /* In send_mpifh.f90 and send_f08.f90. */

@@ -4,8 +4,8 @@
 #ifndef FTK_TYPE_H
 #define FTK_TYPE_H
 
+#include "basic.h"
 #include "ftk.h"
-#include "store/segment.h"
 
 struct ftk_type {
     MPI_Datatype mpi;   /* own duplicate of a derived type, else the predefined one */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "binding.h"
+#include "core/binding.h"
 #include "core/log_ops.h"
 #include "detect/detect.h"
 #include "handles.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "binding.h"
+#include "core/binding.h"
 #include "core/utf8.h"
 #include "region.h"
 #include "store/attribute.h"
