@@ -601,11 +601,8 @@ FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
  * ftkit_checkpoint().  After a rollback the ranks do not come to the same of these calls directly
  * before and behind the ftkit_checkpoint() that wrote the set: a replacement begins before this
  * call, or behind it, as the loop is written.  So ftkit_scrub() and ftkit_wait() return FTKIT_OK
- * there without doing anything, as long as the replicated regions are those of the set.
- * With the log one rule remains: a loop that calls ftkit_checkpoint() behind the work of a step
- * calls these functions before ftkit_checkpoint(), not directly behind it: the other ranks would
- * wait for a replacement that begins with the next step.  (A loop with ftkit_step(), or with
- * ftkit_checkpoint() before the work, may call them on both sides.)
+ * there without doing anything, as long as the replicated regions are those of the set.  Then
+ * ftkit_wait() has not waited for this set: ftkit_test() says whether the set is durable.
  * `ftkit verify` checks the files.
  */
 FTKIT_API int ftkit_scrub(ftkit_ctx *ctx, int *corrupt);

@@ -87,8 +87,10 @@ static void count_first_call(ftkit_ctx *ctx)
 {
     const bool bottom = ctx->restored > 0 && ftk_region_state_sum(ctx) != ctx->state_sum;
     ctx->first_call = false;
-    if (bottom)
+    if (bottom) {
         ctx->policy.calls++;
+        ftk_log_pass_line(ctx);
+    }
     ftk_policy_first_call(ctx, !bottom && ctx->repair.line_passed);
 }
 
@@ -194,6 +196,7 @@ static int repeat_step(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
             rc = ftk_log_settle(ctx, &ch);
         /* all ranks have the set of a halt now, and some may be in ftkit_checkpoint() already */
         const bool halts = step != ftk_halt_drain && ftk_halts_now(ctx);
+        ctx->policy.at_line = ctx->policy.at_line && !halts;
         if (rc == FTKIT_OK)
             rc = (halts ? ftk_halt_drain : step)(ctx, &ch, bad);
         if (rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_CORRUPT) {
@@ -262,6 +265,16 @@ static int step_or_halt(
     return halt(ctx, rc < 0 ? rc : FTKIT_OK);
 }
 
+/* step_or_halt() of a call that is not made at the line after a rollback. */
+static int step_unless_spared(
+    ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
+{
+    ctx->policy.at_line = ftk_log_of(ctx) && ftk_policy_at_line(ctx);
+    int rc = step_or_halt(ctx, step, bad);
+    ctx->policy.at_line = false;
+    return rc;
+}
+
 /* A repair is necessary, or a set may be due, or the job halts. */
 static int checkpoint_here(ftkit_ctx *ctx)
 {
@@ -270,8 +283,11 @@ static int checkpoint_here(ftkit_ctx *ctx)
     if (ctx->detect.failed || ftk_log_rolling_back(ctx))
         rc = roll_back_here(ctx);
     if (rc == FTKIT_OK && may_write(ctx)) {
+        const uint64_t had = ctx->committed;
         rc = checkpoint_slow(ctx);
         ctx->called = true;
+        if (ctx->committed != had)
+            ftk_policy_line(ctx);
     }
     /* with the log FTKIT_ROLLED_BACK, too: the other ranks are in halt(), so that the program would
      * wait for their messages */
@@ -347,12 +363,10 @@ int ftkit_wait(ftkit_ctx *ctx)
     enter(ctx, FTK_AT_WAIT, "ftkit_wait");
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
-    rc = step_or_halt(ctx, drain_of_wait, NULL);
+    rc = step_unless_spared(ctx, drain_of_wait, NULL);
     ftk_energy_end(ctx, FTK_ENERGY_WAIT);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     leave(ctx, FTK_AT_LOOP);
-    if (rc == FTKIT_OK)
-        ftk_policy_waited(ctx);
     if (rc == FTKIT_OK)
         rc = ftk_flush_return(ctx);
     ftk_watchdog_progress(ctx->dog);
@@ -375,11 +389,9 @@ int ftkit_scrub(ftkit_ctx *ctx, int *corrupt)
         return FTKIT_OK;
     enter(ctx, FTK_AT_SCRUB, "ftkit_scrub");
     ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
-    rc = step_or_halt(ctx, ftk_scrub, &bad);
+    rc = step_unless_spared(ctx, ftk_scrub, &bad);
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     leave(ctx, FTK_AT_LOOP);
-    if (rc == FTKIT_OK)
-        ftk_policy_waited(ctx);
     if (corrupt)
         *corrupt = bad;
     ftk_watchdog_progress(ctx->dog);

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # ftkit_wait() and ftkit_scrub() directly before and behind ftkit_checkpoint(), and behind the
-# loop: a rank is killed at each step of a set and in the calls themselves, and the result is that
-# of an undisturbed run.  With --all each place alone, too.
+# loop: a rank is killed at each step of a set, in the calls themselves and at the end, and the result
+# is that of an undisturbed run.  With --all each place alone, and other moments, too.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -14,29 +14,33 @@ use Test::More;
 ulfm_only();
 my $all = grep { $_ eq '--all' } @ARGV;
 my $program = build() . '/mpi/around';
-my @moments = qw(ckpt.begin:1:3 ckpt.voted:1:3 ckpt.committed:1:3 scrub.begin:1:2);
+# begin: behind the calls at the set before; committed: before those at this set
+my @moments = qw(ckpt.begin:1:3 ckpt.voted:1:3 ckpt.committed:1:3 scrub.begin:1:2 finish.begin:1:1);
+push(@moments, qw(scrub.begin:2:3 ckpt.begin:2:4 ckpt.committed:0:2)) if $all;
 
 sub run_around {
     my ($shape, $places, $env, $fault) = @_;
     return job(program => $program, args => [$shape, $places], n => 3, fault => $fault,
-        env => { FTKIT_CHECKPOINT_PERIOD => '3 calls', FTKIT_RECOVER_STALL => '20s', %$env });
+        run => ['--no-relaunch', $env->{FTKIT_REPLICAS_LOST} ? ('--replicas', 2) : ()], env => { FTKIT_CHECKPOINT_PERIOD => '3 calls', FTKIT_RECOVER_STALL => '20s', %$env });
 }
 
 my ($want) = run_around('top', '', {}, undef)->{log} =~ /^around: (\d+)$/m;
 ok($want, 'the undisturbed run');
 
 my %log = (FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'rank');
-# With the log a loop that ends with ftkit_checkpoint() has these calls before it (ftkit.h).
-my @cases = (['top', 'bae', {}], ['bottom', 'bae', {}], ['top', 'bae', \%log],
-    ['bottom', 'be', \%log]);
-push(@cases, map { my $s = $_; map { ([$s, $_, {}]) } qw(b a e) } qw(top bottom)) if $all;
-push(@cases, map { (['top', $_, \%log]) } qw(b a e)) if $all;
-push(@cases, map { (['bottom', $_, \%log]) } qw(b e)) if $all;
+my %clone = (%log, FTKIT_REPLICAS_LOST => 'clone');
+my @cases = (['top', 'bae', {}], ['bottom', 'bae', {}], ['top', 'bae', \%log], ['bottom', 'bae', \%log]);
+if ($all) {
+    for my $env ({}, \%log) {
+        push(@cases, map { my $s = $_; map { ([$s, $_, $env]) } qw(b a e) } qw(top bottom));
+    }
+    push(@cases, map { [$_, 'bae', \%clone] } qw(top bottom));
+}
 for my $c (@cases) {
     my ($shape, $places, $env) = @$c;
     for my $moment (@moments) {
-        next if $places eq 'e' && $moment =~ /^scrub/; # one call
-        my $what = "$shape, $places" . (%$env ? ', with the log' : '') . ", killed at $moment";
+        next if $places eq 'e' && $moment =~ /^scrub/; # too few calls
+        my $what = "$shape, $places" . ($env == \%clone ? ', replicas' : %$env ? ', with the log' : '') . ", killed at $moment";
         my $j = run_around($shape, $places, $env, "$moment:kill");
         my ($got) = $j->{log} =~ /^around: (\d+)$/m;
         my $good = $j->{rc} == 0 && $got && $got == $want && @{ $j->{faults} } == 1;

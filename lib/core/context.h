@@ -164,20 +164,18 @@ struct ftk_policy {
     double durable_cost_s;
     double costs_s[FTK_COSTS]; /* [ncosts] of the last sets, the newest first */
     int ncosts;
-    int requested;           /* 1: a set, 2: a durable set, at the next call */
-    int early;               /* the same, asked for after a restore and before the first call */
-    struct ftk_waits {       /* calls of ftkit_wait() and ftkit_scrub() */
-        uint64_t calls, sum; /* .calls at the last one, and checksum of the replicated regions */
-        int n;               /* with these values */
-        int spared;          /* of them are not made again at the line (ftk_policy_spares()) */
-    } waits;
-    bool failed;       /* a set has failed since the last one: the next is due after a period */
-    int refused;       /* tries in a row that a request under way has prevented */
-    uint64_t set_at;   /* with a period in calls: the call that writes the next set */
-    double look_s;     /* time between two looks, of rank 0 */
-    double call_s;     /* time between two calls, of rank 0 */
-    double wait_s;     /* how long this rank has waited in its last look */
-    uint64_t log_held; /* most bytes of its log that a rank held at the last look */
+    int requested;       /* 1: a set, 2: a durable set, at the next call */
+    int early;           /* the same, asked for after a restore and before the first call */
+    uint64_t line_calls; /* with the log: .calls at the line */
+    bool at_line;        /* the call of ftkit_wait() or ftkit_scrub() under way is of those at the
+                            line: ftk_policy_at_line() */
+    bool failed;         /* a set has failed since the last one: the next is due after a period */
+    int refused;         /* tries in a row that a request under way has prevented */
+    uint64_t set_at;     /* with a period in calls: the call that writes the next set */
+    double look_s;       /* time between two looks, of rank 0 */
+    double call_s;       /* time between two calls, of rank 0 */
+    double wait_s;       /* how long this rank has waited in its last look */
+    uint64_t log_held;   /* most bytes of its log that a rank held at the last look */
 };
 
 /* The weight of a repair after the loss of a rank, see weight_of() in lib/recover/plan_ends.c. */
@@ -334,7 +332,7 @@ struct ftkit_ctx {
     uint64_t restored;  /* set that the regions were restored to; 0: none */
     bool first_call;    /* the next ftkit_checkpoint() is the first after a restore or a start */
     bool called;        /* a call of ftkit_checkpoint() has returned since a fresh start */
-    uint64_t state_sum; /* checksum of the replicated regions at that time */
+    uint64_t state_sum; /* checksum of the replicated regions at that time, or at the line */
 
     /* parts that one module each owns */
     struct ftk_detection detect;

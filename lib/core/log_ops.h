@@ -66,6 +66,7 @@ struct ftk_log_ops {
     void (*reschedule)(uint64_t next_event);
     void (*stand_still)(unsigned planes);
     bool (*repeats)(void);
+    void (*pass_line)(struct ftkit_ctx *ctx);
     bool (*replayed)(struct ftkit_ctx *ctx, int *code);
     int (*outcome)(struct ftkit_ctx *ctx, int code);
     void (*keep_going)(void);
@@ -301,8 +302,17 @@ static inline bool ftk_log_repeats(const struct ftkit_ctx *ctx)
     return ctx->log && ctx->log->repeats();
 }
 
+/* A rank that went back to the line, or began there, has left the state of the line: it makes no
+ * further call of those at the line (ftk_policy_at_line()), whatever other ranks have made. */
+static inline void ftk_log_pass_line(struct ftkit_ctx *ctx)
+{
+    if (ctx->log)
+        ctx->log->pass_line(ctx);
+}
+
 /* For a collective call of ftkit that makes no line: whether other ranks have completed the call
- * before the failure, and its code.  Then this rank does not take part in the call again. */
+ * before the failure, and its code; or whether no rank makes the call any more.  Then this rank
+ * does not take part in the call again. */
 static inline bool ftk_log_replayed(struct ftkit_ctx *ctx, int *code)
 {
     return ctx->log && ctx->log->replayed(ctx, code);

@@ -77,10 +77,10 @@ enum ftk_line_state {
 struct ftk_log_line {
     uint64_t count;             /* lines committed so far */
     uint64_t calls, next_event; /* of ctx, at the line */
-    uint64_t preceding;         /* calls directly before the line: ftk_policy_preceding() */
     enum ftk_line_state state;
-    unsigned rounds;     /* of telling counts, in this epoch */
-    bool none_yet;       /* before the first line every rank is a team of its own */
+    unsigned rounds; /* of telling counts, in this epoch */
+    bool shunned;    /* a rank has gone back to the line, or began there: see recovery/calls.c */
+    bool none_yet;   /* before the first line every rank is a team of its own */
     bool of_earlier_job; /* the line was written by an earlier job, and has no set-up log */
     bool of_sibling;     /* with replicas: this rank has the state of a sibling there, and may not
                             have restored the line yet */
@@ -90,7 +90,8 @@ struct ftk_log_line {
 /* The outcome of a collective call of ftkit. */
 struct ftk_logged_call {
     uint64_t next_event;
-    int64_t code;
+    int code;
+    bool at_line; /* ftk_policy_at_line() */
 };
 
 /* The collective calls of ftkit itself since the line, for ranks that make them again

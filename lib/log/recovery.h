@@ -43,6 +43,7 @@ MPI_Message ftk_requests_message_back(int64_t number);
 /* calls.c, for the table of log_ops.h */
 void ftk_calls_reschedule(uint64_t next_event);
 bool ftk_calls_repeats(void);
+void ftk_calls_pass_line(struct ftkit_ctx *ctx);
 bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code);
 int ftk_calls_outcome(struct ftkit_ctx *ctx, int code);
 /* teams.c: team [n] by the configuration; domain [n]: failure domain of each rank. */

@@ -82,17 +82,20 @@ int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write);
 void ftk_policy_request(struct ftkit_ctx *ctx, int kind);
 void ftk_policy_first_call(struct ftkit_ctx *ctx, bool served);
 
-/* ftkit_wait() and ftkit_scrub() directly before and behind the call that wrote the line.  A
- * replacement begins before this call, or behind the calls that follow, and the survivors stand
- * behind this call.  So the ranks do not come to the same of these calls.  Without the log all
- * ranks stand at the line, and no rank makes them.  With the log the other teams have made the
- * calls before the line, and a rank that is back there makes none of these.
- * _waited: a call has been made.  _preceding: the number of calls that were made in the present
- * state, directly before the set that this call of ftkit_checkpoint() commits.
- * _spares: whether this rank returns from the call without making it. */
-void ftk_policy_waited(struct ftkit_ctx *ctx);
-int ftk_policy_preceding(const struct ftkit_ctx *ctx);
-bool ftk_policy_spares(struct ftkit_ctx *ctx);
+/* Calls of ftkit_wait() and ftkit_scrub() at the line: in the state of the line, directly before or
+ * behind the call of ftkit_checkpoint() that wrote the line.  After a rollback the ranks do not
+ * come to the same of these calls: a replacement begins before the call that wrote the line, or
+ * behind what follows, as the loop is written, and a survivor stands behind the call.  So from then on no
+ * rank waits for others in such a call.  With the log the survivors may have made calls behind the
+ * line before the failure: recovery/calls.c.
+ * _at_line: whether a call would be one of them now.  With the log the question is asked of all
+ * ranks, before a failure, too.
+ * _spares: whether this rank returns from such a call at once.  With the log ranks behind the line
+ * ask the record of the calls first.
+ * _line: the line has just been written or taken over, in this call of ftkit_checkpoint(). */
+bool ftk_policy_at_line(const struct ftkit_ctx *ctx);
+bool ftk_policy_spares(const struct ftkit_ctx *ctx);
+void ftk_policy_line(struct ftkit_ctx *ctx);
 
 /* Line apart: whether rank 0 initiates a set now.  And: a set was given up: wait for the next
  * one. */
@@ -139,9 +142,8 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap);
  * alike. */
 void ftk_policy_reset(struct ftkit_ctx *ctx);
 /* This rank is back at the line, which was written in that call: the next call is that one again.
- * next_event: of the policy at the line.  spared: so many calls of ftkit_wait() and ftkit_scrub()
- * are not made again at the line (ftk_policy_spares()). */
-void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event, int spared);
+ * next_event: of the policy at the line. */
+void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event);
 /* The first call at which the ranks decide together, after a line that was written at call 1. */
 #define FTK_POLICY_FIRST_EVENT 2
 

@@ -10,7 +10,6 @@
  * fills up sooner asks for an earlier look, and for a set.  Looks are taken with a period in
  * calls, too, because a rank may have got a request from outside (steer.h): every
  * checkpoint.react, or more rarely. */
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,35 +218,31 @@ void ftk_policy_first_call(struct ftkit_ctx *ctx, bool served)
     p->early = 0;
 }
 
-void ftk_policy_waited(struct ftkit_ctx *ctx)
+bool ftk_policy_at_line(const struct ftkit_ctx *ctx)
 {
-    struct ftk_waits *w = &ctx->policy.waits;
-    const uint64_t sum = ftk_region_state_sum(ctx);
-    if (w->calls != ctx->policy.calls || w->sum != sum)
-        w->n = 0;
-    w->calls = ctx->policy.calls;
-    w->sum = sum;
-    w->n++;
-}
-
-int ftk_policy_preceding(const struct ftkit_ctx *ctx)
-{
-    const struct ftk_waits *w = &ctx->policy.waits;
-    return w->n > 0 && w->calls + 1 == ctx->policy.calls && w->sum == ftk_region_state_sum(ctx)
-               ? w->n
-               : 0;
-}
-
-bool ftk_policy_spares(struct ftkit_ctx *ctx)
-{
-    struct ftk_policy *p = &ctx->policy;
-    const bool at_line = ftk_log_of(ctx) ? ctx->first_call : p->calls <= 1;
-    if (p->waits.spared == 0 || !at_line || ctx->detect.failed || p->next_event == FTK_HALTED
-        || ftk_region_state_sum(ctx) != ctx->state_sum)
+    const struct ftk_policy *p = &ctx->policy;
+    bool near;
+    if (ftk_log_apart(ctx) || p->next_event == FTK_HALTED)
         return false;
-    if (ftk_log_of(ctx))
-        p->waits.spared--;
-    return true;
+    if (!ftk_log_of(ctx))
+        near = ctx->repair.line > 0 && ctx->repair.line == ctx->committed && p->calls <= 1;
+    else
+        near =
+            ctx->first_call ? ctx->restored > 0 : ctx->committed > 0 && p->calls == p->line_calls;
+    return near && ftk_region_state_sum(ctx) == ctx->state_sum;
+}
+
+bool ftk_policy_spares(const struct ftkit_ctx *ctx)
+{
+    if (ftk_log_of(ctx) ? !ctx->first_call || ftk_log_rolling_back(ctx) : ctx->detect.failed)
+        return false;
+    return ftk_policy_at_line(ctx);
+}
+
+void ftk_policy_line(struct ftkit_ctx *ctx)
+{
+    ctx->policy.line_calls = ctx->policy.calls;
+    ctx->state_sum = ftk_region_state_sum(ctx);
 }
 
 void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
@@ -298,9 +293,9 @@ void ftk_policy_take_costs(struct ftkit_ctx *ctx, double set_s, double durable_s
     ctx->policy.durable_cost_s = durable_s;
 }
 
-void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event, int spared)
+void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_event)
 {
-    ctx->policy.waits = (struct ftk_waits){ .spared = spared };
+    ctx->policy.line_calls = line_calls;
     ctx->policy.calls = ctx->policy.last_look_call = line_calls - 1;
     ctx->policy.last_look_s = ftk_now_s();
     ctx->policy.next_event = next_event;
@@ -318,6 +313,5 @@ void ftk_policy_reset(struct ftkit_ctx *ctx)
     ctx->policy.last_set_s = ftk_now_s();
     /* Call 1 stands for the call that wrote the line: it is the call in which a survivor rolls
      * back, and the first call of a replacement. */
-    const bool at_line = ctx->repair.line > 0 && !ftk_log_of(ctx);
-    ftk_policy_back(ctx, 1, FTK_POLICY_FIRST_EVENT, at_line ? INT_MAX : 0);
+    ftk_policy_back(ctx, 1, FTK_POLICY_FIRST_EVENT);
 }

@@ -35,7 +35,7 @@ static void rate_after_a_rollback(void **state)
     (void)state;
     struct ftkit_ctx ctx = context();
     ftk_policy_reset(&ctx);
-    ftk_policy_back(&ctx, LINE, LINE + CALLS, 0);
+    ftk_policy_back(&ctx, LINE, LINE + CALLS);
     const int64_t gap = gap_after(&ctx, CALLS);
     assert_in_range(gap, CALLS / 2, 2 * CALLS); /* the next look is a second later */
 }

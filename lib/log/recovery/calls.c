@@ -1,6 +1,11 @@
 /* Collective calls of ftkit itself, when a rank makes them again.
  *
- * SPDX-License-Identifier: BSD-3-Clause */
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A rank that goes back makes the same calls again, except ftkit_wait() and ftkit_scrub()
+ * at the line (ftk_policy_at_line()).  Whether it comes to them depends on the place of
+ * ftkit_checkpoint() in the loop.  So their outcomes are marked: another call passes over them.
+ * Once a rank has gone back to the line, no rank waits for others in such a call. */
 #include <stdlib.h>
 
 #include "log/control.h"
@@ -20,12 +25,27 @@ bool ftk_calls_repeats(void)
     return ftk_log.calls.seq < ftk_log.calls.n;
 }
 
+void ftk_calls_pass_line(struct ftkit_ctx *ctx)
+{
+    struct ftk_log *l = &ftk_log;
+    while (ftk_calls_repeats() && l->calls.outs[l->calls.seq].at_line)
+        ctx->policy.next_event = l->calls.outs[l->calls.seq++].next_event;
+}
+
 bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code)
 {
     struct ftk_log *l = &ftk_log;
-    if (l->calls.seq >= l->calls.n)
+    const bool at_line = ctx->policy.at_line;
+    if (!at_line)
+        ftk_calls_pass_line(ctx);
+    if (at_line && l->line.shunned
+        && !(ftk_calls_repeats() && l->calls.outs[l->calls.seq].at_line)) {
+        *code = FTKIT_OK;
+        return true;
+    }
+    if (!ftk_calls_repeats())
         return false;
-    *code = (int)l->calls.outs[l->calls.seq].code;
+    *code = l->calls.outs[l->calls.seq].code;
     ctx->policy.next_event = l->calls.outs[l->calls.seq].next_event;
     l->calls.seq++;
     if (*code < 0)
@@ -42,7 +62,8 @@ int ftk_calls_outcome(struct ftkit_ctx *ctx, int code)
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "calls since the line");
     l->calls.outs = all;
-    all[l->calls.n++] = (struct ftk_logged_call){ ctx->policy.next_event, code };
+    all[l->calls.n++] =
+        (struct ftk_logged_call){ ctx->policy.next_event, code, ctx->policy.at_line };
     l->calls.seq = l->calls.n;
     return code;
 }

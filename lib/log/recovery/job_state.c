@@ -144,8 +144,7 @@ int ftk_job_share(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     const struct ftk_sure s = { r->act, NULL, "sharing the state of the message log" };
-    struct ftk_job_state mine = { l->line.count, l->line.calls, l->line.next_event,
-        l->line.preceding, l->calls.n };
+    struct ftk_job_state mine = { l->line.count, l->line.calls, l->line.next_event, l->calls.n };
     struct ftk_job_state *all = calloc((size_t)r->n, sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
@@ -158,7 +157,7 @@ int ftk_job_share(const struct ftk_log_repair *r)
     ftk_job_state = all[root];
     if (r->line > 0
         && ftk_job_state.lines == 0) /* a start: all ranks were about to load the line */
-        ftk_job_state = (struct ftk_job_state){ 1, 1, FTK_POLICY_FIRST_EVENT, 0, 0 };
+        ftk_job_state = (struct ftk_job_state){ 1, 1, FTK_POLICY_FIRST_EVENT, 0 };
     free(all);
     struct ftk_logged_call *outs = calloc((size_t)ftk_job_state.nouts + 1, sizeof *outs);
     if (!outs)
@@ -186,8 +185,9 @@ void ftk_job_adopt(const struct ftk_log_repair *r)
         l->line.count = ftk_job_state.lines;
         l->line.calls = ftk_job_state.calls;
         l->line.next_event = ftk_job_state.next_event;
-        l->line.preceding = ftk_job_state.preceding;
         l->calls.seq = 0;
     }
+    for (int i = 0; i < r->n; i++)
+        l->line.shunned = l->line.shunned || (r->line > 0 && r->back[i]);
     l->line.none_yet = r->line == 0;
 }

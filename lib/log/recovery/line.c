@@ -13,7 +13,6 @@
 #include "log/det.h"
 #include "log/p2p.h"
 #include "log/recovery.h"
-#include "set/checkpoint.h"
 #include "set/clone.h"
 #include "steps.h"
 
@@ -220,6 +219,7 @@ void ftk_line_pass(struct ftkit_ctx *ctx, enum ftk_pass kind, uint64_t calls)
     const bool first = l->line.none_yet;
     l->line.none_yet = l->line.of_earlier_job = false;
     l->line.of_sibling = ftk_clone_is_here(ctx);
+    l->line.shunned = ctx->replica.stale != 0;
     if (l->phase == FTK_PHASE_REPLAY)
         ftk_log_enter(FTK_PHASE_NORMAL);
     ftk_nap_end();
@@ -227,7 +227,6 @@ void ftk_line_pass(struct ftkit_ctx *ctx, enum ftk_pass kind, uint64_t calls)
     l->calls.n = l->calls.seq = 0;
     l->line.calls = calls;
     l->line.next_event = ctx->policy.next_event;
-    l->line.preceding = kind == FTK_PASS_CUT ? 0 : (uint64_t)ftk_policy_preceding(ctx);
     ftk_parts_line(kind, first);
 }
 

@@ -109,7 +109,7 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
         return;
     l->line.of_sibling = false;
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup()) {
-        ftk_policy_back(ctx, l->line.calls, l->line.next_event, (int)l->line.preceding);
+        ftk_policy_back(ctx, l->line.calls, l->line.next_event);
     }
     if (ftk_log_is_rolling_back())
         ftk_report(FTKIT_DEBUG, "context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,
@@ -218,6 +218,7 @@ static const struct ftk_log_ops log_ops = {
     .reschedule = ftk_calls_reschedule,
     .stand_still = ftk_recovery_stand_still,
     .repeats = ftk_calls_repeats,
+    .pass_line = ftk_calls_pass_line,
     .replayed = ftk_calls_replayed,
     .outcome = ftk_calls_outcome,
     .keep_going = ftk_p2p_keep_going,

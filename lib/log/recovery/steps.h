@@ -53,8 +53,7 @@ void ftk_suppress_forget(void);
 
 /* The view of the most advanced survivor. */
 extern struct ftk_job_state {
-    uint64_t lines, calls, next_event; /* lines committed; of ctx at the line */
-    uint64_t preceding, nouts;         /* as in struct ftk_log_line; outcomes */
+    uint64_t lines, calls, next_event, nouts; /* lines committed; of ctx at the line; outcomes */
 } ftk_job_state;
 /* The tables of a process that has just got its rank. */
 int ftk_job_enter(const struct ftk_log_repair *r);
