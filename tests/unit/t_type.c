@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "core/type.h"
+#include "store/segment.h"
 
 #define ITEMS 5
 #define HOLE 0xee
