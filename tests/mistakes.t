@@ -63,6 +63,14 @@ for my $case ([ 'asks', 'ckpt.committed:1:3:kill' ], [ 'asks', 'ckpt.begin:1:4:k
         "$mode, $fault" . (%more ? ', with the log' : '') . ': ' . ($sets // 'no') . ' sets') or diag("rc $j->{rc}\n$j->{log}");
 }
 
+{
+    # the same where all wait for the set of a halt
+    my $j = mistake('askshalt', fault => 'flush.submitted:1:1:kill', run => ['--no-relaunch'],
+        env => { FTKIT_CHECKPOINT_PERIOD => '1000 calls', FTKIT_LEVEL_HDF5_EVERY => '1000 sets', FTKIT_RECOVER_STALL => '9s' });
+    ok($j->{rc} == 75 && @{ $j->{faults} } == 1 && $j->{log} =~ /the job has halted; set \d+ is durable/,
+        'askshalt: a rank is lost while the others wait for the set of a halt, and the job halts') or diag("rc $j->{rc}\n$j->{log}");
+}
+
 # communicators that the program keeps over a repair: the line, one more try, and the end
 for my $mode (qw(stale staledup)) {
     my $j = ends($mode, qr/warning: context default: rank \d calls MPI_Allreduce on a communicator from before the last repair: all .*error: rank \d calls MPI_Allreduce on .*, again and again. Rule: .*ftkit_on_repair/s,

@@ -295,13 +295,14 @@ static void choose_back(const struct ftk_facts *f, struct ftk_plan *p)
 }
 
 /* Whether a rank has made the call that wrote the line: it goes on; or it goes back in a call of
- * ftkit_checkpoint(), which becomes that call (see count_first_call() in loop.c). */
+ * ftkit_checkpoint(), which becomes that call (see count_first_call() in loop.c).  So does the call
+ * in which a rank waits for the set of a halt (FTK_SETS_OVER; see halt() there). */
 static bool line_is_passed(const struct ftk_facts *f, const struct ftk_plan *p)
 {
     for (int r = 0; p->line > 0 && f->nlive > 0 && r < p->nranks; r++) {
         const struct ftk_census_entry *e = &f->c->entries[p->proc_of[r]];
         if (!p->is_new[r]
-            && (f->rules->team || (e->where == FTK_IN_LOOP && e->sets == FTK_SETS_COME)))
+            && (f->rules->team || (e->where == FTK_IN_LOOP && e->sets != FTK_SETS_LATER)))
             return true;
     }
     return false;

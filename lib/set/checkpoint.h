@@ -85,9 +85,9 @@ void ftk_policy_first_call(struct ftkit_ctx *ctx, bool served);
 /* Calls of ftkit_wait() and ftkit_scrub() at the line: in the state of the line, directly before or
  * behind the call of ftkit_checkpoint() that wrote the line.  After a rollback the ranks do not
  * come to the same of these calls: a replacement begins before the call that wrote the line, or
- * behind what follows, as the loop is written, and a survivor stands behind the call.  So from then on no
- * rank waits for others in such a call.  With the log the survivors may have made calls behind the
- * line before the failure: recovery/calls.c.
+ * behind what follows, as the loop is written, and a survivor stands behind the call.  So from then
+ * on no rank waits for others in such a call.  With the log the survivors may have made calls
+ * behind the line before the failure: recovery/calls.c.
  * _at_line: whether a call would be one of them now.  With the log the question is asked of all
  * ranks, before a failure, too.
  * _spares: whether this rank returns from such a call at once.  With the log ranks behind the line

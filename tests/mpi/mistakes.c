@@ -123,7 +123,10 @@ static void be_child(MPI_Comm parent)
 /* A set that all ranks ask for, at the top of the loop. */
 static int ask(ftkit_ctx *ft)
 {
+    static int asked; /* for a halt */
     int rc = FTKIT_OK;
+    if (is("askshalt") && rank == 0 && step == 12 && !asked++)
+        raise(SIGUSR2);
     if (strncmp(mode, "asks", 4) == 0 && step % 5 == 2)
         rc = ftkit_request(ft, is("asksdurable"));
     return rc == FTKIT_OK ? ftkit_checkpoint(ft) : rc;
