@@ -1,9 +1,9 @@
 #!/usr/bin/perl
-# A scheme, a place, a durable level, a mode of log.determinants and a part of the message log are one
-# file and one line each: the library is built once more with the scheme triple (two buddies), the
-# place object (no file that can be mapped), the level plain (files without HDF5), the mode count
-# (counts sends) and the part witness (sees what happens to the log), and jobs lose processes with
-# them.
+# A scheme, a place, a durable level, a mode of log.determinants, a part of the message log and a kind
+# of memory are one file and one line each: the library is built once more with the scheme triple
+# (two buddies), the place object (no file that can be mapped), the level plain (files without HDF5),
+# the mode count (counts sends), the part witness (sees what happens to the log) and the kind of memory
+# walled (the process can neither read nor write it), and jobs lose processes with them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -60,9 +60,12 @@ system("cp '$top/tests/rooms/count.c' '$here/lib/log/mode/mode_count.c'") == 0 o
 add_line('lib/log/parts.h', 'coll', 'X(witness)');
 system("cp '$top/tests/rooms/witness.c' '$here/lib/log/coll/witness.c'") == 0 or die "cp\n";
 # the commands know no scheme, place or level by name: their objects do for this library, too
+add_line('lib/core/memory_kinds.h', 'HOST', 'X(WALLED, walled)');
+system("cp '$top/tests/rooms/walled.c' '$here/lib/core/memory_walled.c'") == 0 or die "cp\n";
+system("cp '$top/tests/rooms/walls.c' '$here/tests/mpi/'") == 0 or die "cp\n";
 my $objects = '$(PROGRAM_SRC:%.c=' . build() . '/rel/%.o)';
 my $made = `cd '$here' && env -u MAKEFLAGS '$top/scripts/guard' 300 -- make -j2 BUILD=build CC_OPT=-O1 LIB_OBJ='\$(TEST_OBJ)' PROGRAM_OBJ='$objects' \\
-    build/mpi/solver build/mpi/farm build/ftkit 2>&1`;
+    build/mpi/solver build/mpi/farm build/mpi/walls build/ftkit 2>&1`;
 is($?, 0, 'the library is built with one file and one line more for each') or do {
     diag(substr($made, -4000));
     done_testing();
@@ -259,6 +262,43 @@ for my $line (qw(together apart)) {
     is(scalar(grep { $_->[1] == $at{0}[1] } values %at), 4,
         '... as many as each other rank: rank 1 has its number from its set') or diag(explain(\%at));
     ok(!(grep { $_->[3] == 0 } values %at), '... and has dropped what was under way');
+}
+
+# ---- the kind of memory: all regions are where the process itself can neither read nor write -------
+
+my $walls = "$here/build/mpi/walls";
+my %walled = (n => 4, program => $walls);
+
+sub walled # a job that compares each value after each restore
+{
+    my ($name, %o) = @_;
+    my $j = job(%walled, args => [12], %o,
+        env => { FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false',
+            %{ $o{env} // {} } });
+    my $want = $o{ranks} // 4;
+    ok($j->{rc} == 0 && $j->{log} =~ /^walls: 12 steps are right, $want ranks$/m
+            && @{ $j->{faults} } == ($o{faults} // 1), "walled: $name")
+        or diag("rc $j->{rc}, faults @{$j->{faults}}\n", substr($j->{log}, 0, 4000));
+    like($j->{log}, $o{like}, '... by what it is restored from') if $o{like};
+    return;
+}
+
+walled("a rank is lost, $_", fault => 'app.mid:1:7:kill', like => qr/rank 1 from the (copy|parity)/,
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => $_, FTKIT_LEVEL_MEMORY_INCREMENTAL => 'off' }) for qw(buddy xor);
+walled('a rank is lost, sets are incremental', fault => 'app.mid:2:9:kill', like => qr/rank 2 from the copy/,
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => 'buddy', FTKIT_LEVEL_MEMORY_INCREMENTAL => 'on' });
+walled('the whole job is relaunched, from files', run => [], spares => 0, faults => 4,
+    fault => 'app.mid:*:7:kill', like => qr/restored set \d+ from files/,
+    env => { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
+        FTKIT_LEVEL_HDF5_EVERY => '1 sets' });
+walled('the ranks become fewer', spares => 0, args => [12, 'shrink'], ranks => 3,
+    fault => 'app.mid:1:7:kill', env => { FTKIT_RECOVER_SUPPLY => 'shrink' });
+{
+    my $j = job(%walled, spares => 0, args => [12, 'free'],
+        env => { FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false' });
+    isnt($j->{rc}, 0, 'walled: memory is freed before a set');
+    like($j->{log}, qr/region 'grid': its address was walled memory .* is host memory now/,
+        '... which is an error, and not a read') or diag($j->{log});
 }
 
 is(logged($farm, env => { FTKIT_LOG_DETERMINANTS => 'count' })->{rc} != 0, 1,

@@ -6,6 +6,7 @@
 
 #include "config.h"
 #include "identity.h"
+#include "memory_kinds.h"
 #include "set/flush.h"
 #include "set/increment.h"
 #include "set/level.h"
@@ -23,6 +24,7 @@ struct ftk_region {
     struct ftk_type type;
     void *data;
     size_t count;
+    enum ftk_memory_kind memory; /* of data; of *data_ref when it was last looked at */
     /* global arrays */
     int ndims;
     size_t global[FTKIT_DIMS_MAX];

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "memory_kind.h"
 #include "type.h"
 
 /* MPI_Pack() counts bytes in an int: at most this many bytes go into one call. */
@@ -274,14 +274,8 @@ static int check_length(const struct ftk_type *t, int n, int packed)
         FTKIT_ERR_MPI, "MPI packs %d items of %zu bytes into %d", n, t->item_bytes, packed);
 }
 
-int ftk_type_pack(const struct ftk_type *t, const void *data, size_t count, void *out)
+static int pack_pieces(const struct ftk_type *t, const char *from, size_t count, char *to)
 {
-    const char *from = data;
-    char *to = out;
-    if (t->contiguous && count > 0) {
-        memcpy(to, from, count * t->item_bytes);
-        return FTKIT_OK;
-    }
     while (count > 0) {
         int n = 0, pos = 0;
         int rc = piece_items(t, count, &n);
@@ -301,14 +295,8 @@ int ftk_type_pack(const struct ftk_type *t, const void *data, size_t count, void
     return FTKIT_OK;
 }
 
-int ftk_type_unpack(const struct ftk_type *t, const void *in, size_t count, void *data)
+static int unpack_pieces(const struct ftk_type *t, const char *from, size_t count, char *to)
 {
-    const char *from = in;
-    char *to = data;
-    if (t->contiguous && count > 0) {
-        memcpy(to, from, count * t->item_bytes);
-        return FTKIT_OK;
-    }
     while (count > 0) {
         int n = 0, pos = 0;
         int rc = piece_items(t, count, &n);
@@ -326,4 +314,96 @@ int ftk_type_unpack(const struct ftk_type *t, const void *in, size_t count, void
         count -= (size_t)n;
     }
     return FTKIT_OK;
+}
+
+/* ---- Items with holes in memory that MPI does not read ----------------------------------- */
+
+#define STAGE ((size_t)4 << 20) /* bytes of memory, holes included, that are staged at once */
+
+struct stage {
+    char *buf;
+    size_t items; /* of a piece */
+};
+
+/* The bytes from the first one of n items to the last one. */
+static size_t span_of(const struct ftk_type *t, size_t n)
+{
+    return (n - 1) * (size_t)t->extent + (size_t)(t->span_end - t->span_lb);
+}
+
+static int begin_stage(const struct ftk_type *t, size_t count, struct stage *s)
+{
+    if (t->extent <= 0)
+        return ftk_fail(FTKIT_ERR_TYPE, "items with holes and an extent of %td bytes", t->extent);
+    size_t most = STAGE / (size_t)t->extent + 1;
+    s->items = count < most ? count : most;
+    s->buf = malloc(span_of(t, s->items));
+    return s->buf
+               ? FTKIT_OK
+               : ftk_fail(FTKIT_ERR_NOMEM, "%zu bytes for items with holes", span_of(t, s->items));
+}
+
+static int pack_staged(
+    const struct ftk_type *t, enum ftk_memory_kind memory, const char *from, size_t count, char *to)
+{
+    struct stage s;
+    int rc = begin_stage(t, count, &s);
+    if (rc != FTKIT_OK)
+        return rc;
+    while (rc == FTKIT_OK && count > 0) {
+        size_t n = count < s.items ? count : s.items;
+        rc = ftk_memory_copy_out(memory, s.buf, from + t->span_lb, span_of(t, n));
+        if (rc == FTKIT_OK)
+            rc = pack_pieces(t, s.buf - t->span_lb, n, to);
+        from += n * (size_t)t->extent;
+        to += n * t->item_bytes;
+        count -= n;
+    }
+    free(s.buf);
+    return rc;
+}
+
+/* The holes are memory of the program, too: they keep their contents. */
+static int unpack_staged(
+    const struct ftk_type *t, enum ftk_memory_kind memory, const char *from, size_t count, char *to)
+{
+    struct stage s;
+    int rc = begin_stage(t, count, &s);
+    if (rc != FTKIT_OK)
+        return rc;
+    while (rc == FTKIT_OK && count > 0) {
+        size_t n = count < s.items ? count : s.items;
+        rc = ftk_memory_copy_out(memory, s.buf, to + t->span_lb, span_of(t, n));
+        if (rc == FTKIT_OK)
+            rc = unpack_pieces(t, from, n, s.buf - t->span_lb);
+        if (rc == FTKIT_OK)
+            rc = ftk_memory_copy_in(memory, to + t->span_lb, s.buf, span_of(t, n));
+        from += n * t->item_bytes;
+        to += n * (size_t)t->extent;
+        count -= n;
+    }
+    free(s.buf);
+    return rc;
+}
+
+int ftk_type_pack(const struct ftk_type *t, enum ftk_memory_kind memory, const void *data,
+    size_t count, void *out)
+{
+    if (count == 0)
+        return FTKIT_OK;
+    if (t->contiguous)
+        return ftk_memory_copy_out(memory, out, data, count * t->item_bytes);
+    return ftk_memory_is_host(memory) ? pack_pieces(t, data, count, out)
+                                      : pack_staged(t, memory, data, count, out);
+}
+
+int ftk_type_unpack(
+    const struct ftk_type *t, enum ftk_memory_kind memory, const void *in, size_t count, void *data)
+{
+    if (count == 0)
+        return FTKIT_OK;
+    if (t->contiguous)
+        return ftk_memory_copy_in(memory, data, in, count * t->item_bytes);
+    return ftk_memory_is_host(memory) ? unpack_pieces(t, in, count, data)
+                                      : unpack_staged(t, memory, in, count, data);
 }

@@ -6,6 +6,7 @@
 
 #include "basic.h"
 #include "ftk.h"
+#include "memory_kinds.h"
 
 struct ftk_type {
     MPI_Datatype mpi;   /* own duplicate of a derived type, else the predefined one */
@@ -27,9 +28,13 @@ void ftk_type_free(struct ftk_type *t);
  * more than any memory.  For types that touch no byte in front of their address. */
 size_t ftk_type_room(const struct ftk_type *t, size_t count);
 
-/* Copy count items at data into out [count * item_bytes], or back.  count may be larger than an
- * int: MPI gets pieces.  FTKIT_ERR_MPI; FTKIT_ERR_TYPE: an item with holes is larger than 2 GiB. */
-int ftk_type_pack(const struct ftk_type *t, const void *data, size_t count, void *out);
-int ftk_type_unpack(const struct ftk_type *t, const void *in, size_t count, void *data);
+/* Copy count items at data, which is memory of that kind, into out [count * item_bytes], or back.
+ * count may be larger than an int: MPI gets pieces.  MPI gets host memory only: of other memory a
+ * piece with its holes is copied first.  FTKIT_ERR_MPI; FTKIT_ERR_TYPE: an item with holes is larger
+ * than 2 GiB, or lies in front of the item before, in memory of another kind. */
+int ftk_type_pack(const struct ftk_type *t, enum ftk_memory_kind memory, const void *data,
+    size_t count, void *out);
+int ftk_type_unpack(const struct ftk_type *t, enum ftk_memory_kind memory, const void *in,
+    size_t count, void *data);
 
 #endif

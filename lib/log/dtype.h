@@ -6,8 +6,7 @@
 #ifndef FTK_LOG_DTYPE_H
 #define FTK_LOG_DTYPE_H
 
-#include <string.h>
-
+#include "core/memory_kind.h"
 #include "log/log.h"
 
 struct ftk_type_facts {
@@ -31,6 +30,11 @@ static inline int ftk_p2p_facts(MPI_Datatype type, const struct ftk_type_facts *
     *out = f;
     return f->type == type ? MPI_SUCCESS : ftk_p2p_look_up_facts(type, f);
 }
+/* Whether the bytes of items at buf are one piece that this process can read itself. */
+static inline bool ftk_p2p_is_flat(const struct ftk_type_facts *f, const void *buf)
+{
+    return f->dense && ftk_memory_is_host(ftk_memory_kind_of(buf));
+}
 void ftk_p2p_forget_type(MPI_Datatype type);
 /* MPI_Type_free(): forget the type; the type itself lives as long as a request uses it. */
 int ftk_p2p_type_free(MPI_Datatype *type);
@@ -42,9 +46,10 @@ static inline int ftk_p2p_pack_known(
 {
     if (bytes > 0 && !f->dense)
         return ftk_p2p_pack_gaps(buf, count, f->type, to, bytes);
-    if (bytes > 0)
-        memcpy(to, buf, bytes);
-    return MPI_SUCCESS;
+    if (bytes == 0)
+        return MPI_SUCCESS;
+    int rc = ftk_memory_copy_out(ftk_memory_kind_of(buf), to, buf, bytes);
+    return rc == FTKIT_OK ? MPI_SUCCESS : MPI_ERR_BUFFER;
 }
 int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
 int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type);

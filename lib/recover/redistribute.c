@@ -24,6 +24,7 @@
 
 #include "core/hash.h"
 #include "core/log_ops.h"
+#include "core/memory_kind.h"
 #include "core/tags.h"
 #include "detect/sure.h"
 #include "recover.h"
@@ -43,6 +44,7 @@ struct box {
 /* A block in memory, with its halo. */
 struct place {
     char *data;
+    enum ftk_memory_kind memory;
     size_t item;
     int ndims;
     size_t first[FTKIT_DIMS_MAX];  /* index of the cell at data; wraps, as halos begin below 0 */
@@ -111,6 +113,7 @@ struct redist {
     size_t *at_old;  /* [nold] first word of each old rank in the table */
     struct flow flows[2];
     uint64_t replicated; /* checksum of what was broadcast */
+    int copy_error;      /* the first error of a copy between a region and a piece */
 };
 
 /* ---- memory -------------------------------------------------------------------------- */
@@ -578,7 +581,7 @@ static int write_replicated(
         d->replicated = ftk_xxh3_seed(d->share, n * item, d->replicated);
         if (*local == FTKIT_OK)
             *local = ftk_type_unpack(
-                &r->type, d->share, n, (char *)r->data + (ptrdiff_t)i * r->type.extent);
+                &r->type, r->memory, d->share, n, (char *)r->data + (ptrdiff_t)i * r->type.extent);
         i += n;
     }
     return FTKIT_OK;
@@ -614,7 +617,9 @@ static void set_strides(struct place *p, const size_t *len)
 static struct place new_place(const struct redist *d, int array)
 {
     const struct ftk_region *r = d->arrays[array].region;
-    struct place p = { .data = r->data, .item = r->type.item_bytes, .ndims = r->ndims };
+    struct place p = {
+        .data = r->data, .memory = r->memory, .item = r->type.item_bytes, .ndims = r->ndims
+    };
     size_t len[FTKIT_DIMS_MAX] = { 0 };
     for (int i = 0; i < r->ndims; i++) {
         p.first[i] = r->start[i] - r->halo[i];
@@ -643,7 +648,7 @@ static struct place old_place(const struct redist *d, int array, int q)
 
 /* Copy cells first, first+1, ... of a box, counted in C order: from a place into msg (out), or from
  * msg into the place.  In msg the cells are contiguous. */
-static void copy_cells(
+static int copy_cells(
     const struct place *p, const struct box *b, size_t first, size_t cells, char *msg, bool out)
 {
     size_t at[FTKIT_DIMS_MAX];
@@ -658,10 +663,10 @@ static void copy_cells(
         run = run < cells ? run : cells;
         for (int i = 0; i <= last; i++)
             mem += (b->start[i] + at[i] - p->first[i]) * p->stride[i];
-        if (out)
-            memcpy(msg, mem, run * p->item);
-        else
-            memcpy(mem, msg, run * p->item);
+        int rc = out ? ftk_memory_copy_out(p->memory, msg, mem, run * p->item)
+                     : ftk_memory_copy_in(p->memory, mem, msg, run * p->item);
+        if (rc != FTKIT_OK)
+            return rc;
         msg += run * p->item;
         cells -= run;
         at[last] += run;
@@ -670,6 +675,14 @@ static void copy_cells(
             at[i - 1]++;
         }
     }
+    return FTKIT_OK;
+}
+
+/* A copy that fails does not stop the exchange, because the other ranks wait for the pieces. */
+static void note(struct redist *d, int rc)
+{
+    if (d->copy_error == FTKIT_OK)
+        d->copy_error = rc;
 }
 
 static size_t cells_per_piece(const struct redist *d, int array)
@@ -694,8 +707,8 @@ static void copy_own(struct redist *d)
             for (size_t i = 0; i < cells;) {
                 size_t n = cells_per_piece(d, a);
                 n = n < cells - i ? n : cells - i;
-                copy_cells(&from, &b, i, n, buf, true);
-                copy_cells(&to, &b, i, n, buf, false);
+                note(d, copy_cells(&from, &b, i, n, buf, true));
+                note(d, copy_cells(&to, &b, i, n, buf, false));
                 i += n;
             }
             d->arrays[a].got += cells;
@@ -743,7 +756,7 @@ static int post(struct redist *d, struct flow *f)
     (void)FTK_FAULT("redistribute.piece");
     if (f->send) {
         struct place from = old_place(d, f->array, f->q);
-        copy_cells(&from, &p->box, p->first, p->cells, p->buf, true);
+        note(d, copy_cells(&from, &p->box, p->first, p->cells, p->buf, true));
         mrc = MPI_Isend(p->buf, bytes, MPI_BYTE, f->r, FTK_TAG_PIECE, d->ch.comm, &f->req[slot]);
     } else {
         mrc = MPI_Irecv(
@@ -781,7 +794,7 @@ static int advance(struct redist *d, struct flow *f, bool *moved)
             break;
         if (!f->send) {
             struct place to = new_place(d, p->array);
-            copy_cells(&to, &p->box, p->first, p->cells, p->buf, false);
+            note(d, copy_cells(&to, &p->box, p->first, p->cells, p->buf, false));
             d->arrays[p->array].got += p->cells;
         }
         f->first = (f->first + 1) % WINDOW;
@@ -820,7 +833,7 @@ static int write_arrays(struct redist *d)
             rc = ftk_fail(FTKIT_ERR_SIZE, "array '%s': %zu of %zu cells have come",
                 d->arrays[a].region->name, d->arrays[a].got, cells);
     }
-    return rc;
+    return rc == FTKIT_OK ? d->copy_error : rc;
 }
 
 /* ---- all of it ----------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/hash.h"
+#include "core/memory_kind.h"
 #include "detect/detect.h"
 #include "pack.h"
 #include "region.h"
@@ -26,6 +27,9 @@ int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_b
     for (int i = 0; i < ctx->regions.n; i++) {
         struct ftk_region *r = &ctx->regions.list[i];
         size_t bytes;
+        int rc = ftk_region_look_again(r);
+        if (rc != FTKIT_OK)
+            return rc;
         if (r->kind == FTK_KIND_SERIALIZED) {
             int bad = r->ops.measure(r->arg, &r->count);
             if (bad != 0)
@@ -33,7 +37,7 @@ int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_b
         }
         if (r->kind == FTK_KIND_GROWING && *r->count_ref > 0 && !*r->data_ref)
             return ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", r->name);
-        int rc = ftk_region_check_extent(&r->type, ftk_region_count(r), r->name);
+        rc = ftk_region_check_extent(&r->type, ftk_region_count(r), r->name);
         if (rc != FTKIT_OK)
             return rc;
         bytes = ftk_region_count(r) * r->type.item_bytes;
@@ -121,7 +125,7 @@ static int pack_whole(const struct ftk_region *r, const struct ftk_seg_region *r
         int bad = r->ops.pack(r->arg, to, rec->bytes);
         return bad == 0 ? FTKIT_OK : ftk_region_failed(r, "pack", bad);
     }
-    return ftk_type_pack(&r->type, region_data(r), rec->count, to);
+    return ftk_type_pack(&r->type, r->memory, region_data(r), rec->count, to);
 }
 
 /* Copy regions until the data area is filled up to the offset `to` at least. */
@@ -140,8 +144,11 @@ static int fill(struct ftk_packer *p, size_t to)
             size_t n = rec->bytes - p->in_region;
             if (n > 0 && at + n > to) /* an empty region may follow the end of the data */
                 n = to - at;
-            if (n > 0)
-                memcpy(data + at, (const char *)region_data(r) + p->in_region, n);
+            int rc = n == 0 ? FTKIT_OK
+                            : ftk_memory_copy_out(r->memory, data + at,
+                                (const char *)region_data(r) + p->in_region, n);
+            if (rc != FTKIT_OK)
+                return rc;
             p->in_region += n;
             if (p->in_region < rec->bytes)
                 return FTKIT_OK;
@@ -261,16 +268,17 @@ uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx)
         if (r->kind != FTK_KIND_REPLICATED)
             continue;
         void *packed = r->type.contiguous ? NULL : malloc(bytes + 1);
-        const void *from = r->data;
-        if (!r->type.contiguous) {
-            if (!packed || ftk_type_pack(&r->type, r->data, r->count, packed) != FTKIT_OK) {
-                free(packed);
-                return 0;
-            }
-            from = packed;
-        }
-        sum = ftk_xxh3_seed(from, bytes, sum + (uint64_t)i + 1);
+        int rc = FTKIT_OK;
+        if (r->type.contiguous)
+            rc = ftk_memory_sum(r->memory, r->data, bytes, sum + (uint64_t)i + 1, &sum);
+        else if (!packed
+                 || ftk_type_pack(&r->type, r->memory, r->data, r->count, packed) != FTKIT_OK)
+            rc = FTKIT_ERR_NOMEM;
+        else
+            sum = ftk_xxh3_seed(packed, bytes, sum + (uint64_t)i + 1);
         free(packed);
+        if (rc != FTKIT_OK)
+            return 0;
     }
     return sum;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/binding.h"
+#include "core/memory_kind.h"
 #include "core/utf8.h"
 #include "region.h"
 #include "store/attribute.h"
@@ -137,6 +138,27 @@ int ftk_region_check_extent(const struct ftk_type *t, size_t count, const char *
     return FTKIT_OK;
 }
 
+static void place_at(struct ftk_region *r, void *data)
+{
+    r->data = data;
+    r->memory = ftk_memory_kind_of(data);
+}
+
+int ftk_region_look_again(struct ftk_region *r)
+{
+    if (r->kind == FTK_KIND_GROWING) {
+        r->memory = ftk_memory_kind_of(*r->data_ref);
+        return FTKIT_OK;
+    }
+    enum ftk_memory_kind now = ftk_memory_kind_of(r->data);
+    if (!r->data || now == r->memory)
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_ARG,
+        "region '%s': its address was %s memory when it was registered, and is %s memory now: the "
+        "memory was freed (ftkit_resize() and ftkit_register_array() name other memory)",
+        r->name, ftk_memory_name(r->memory), ftk_memory_name(now));
+}
+
 static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind, const char *name,
     void *data, size_t count, MPI_Datatype type)
 {
@@ -152,7 +174,7 @@ static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind,
             region_free(r);
             ctx->regions.n--;
         } else {
-            r->data = data;
+            place_at(r, data);
             r->count = count;
         }
     }
@@ -221,7 +243,7 @@ static void set_block(struct ftk_region *r, void *data, size_t items, int ndims,
 {
     size_t n = (size_t)ndims * sizeof *global;
     *moved = *moved || memcmp(r->local, local, n) != 0 || memcmp(r->start, offset, n) != 0;
-    r->data = data;
+    place_at(r, data);
     r->count = items;
     r->ndims = ndims;
     memcpy(r->global, global, n);
@@ -299,6 +321,7 @@ int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t
         r->count_ref = count;
         r->resize = resize;
         r->arg = arg;
+        rc = ftk_region_look_again(r);
     }
     return ftk_done(ctx, rc);
 }
@@ -389,7 +412,7 @@ static int resize(
     if (rc == FTKIT_OK) {
         if (count != r->count)
             ctx->regions.compared = false;
-        r->data = data;
+        place_at(r, data);
         r->count = count;
     }
     return rc;

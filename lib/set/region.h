@@ -32,6 +32,10 @@ int ftk_region_check_new(struct ftkit_ctx *ctx, const char *call, const char *na
 struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name);
 void ftk_region_free_all(struct ftkit_ctx *ctx);
 
+/* Note of what kind the memory of a region is.  FTKIT_ERR_ARG: the kind of a region with a fixed
+ * address has changed. */
+int ftk_region_look_again(struct ftk_region *r);
+
 /* Return the number of items that a region has now. */
 size_t ftk_region_count(const struct ftk_region *r);
 

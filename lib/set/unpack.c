@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/memory_kind.h"
 #include "region.h"
 #include "unpack.h"
 
@@ -64,26 +65,26 @@ static int compare(const struct ftk_region *r, const struct ftk_seg_region *rec)
     return FTKIT_OK;
 }
 
-static int default_resize(void **data, size_t bytes, void *arg)
+static int default_resize(enum ftk_memory_kind memory, void **data, size_t bytes)
 {
-    (void)arg;
-    void *p = realloc(*data, bytes ? bytes : 1);
+    void *p = ftk_memory_alloc(memory, *data, bytes ? bytes : 1);
     if (!p)
         return -1;
     *data = p;
     return 0;
 }
 
-static int resize_growing(const struct ftk_region *r, size_t count)
+static int resize_growing(struct ftk_region *r, size_t count)
 {
-    if (*r->count_ref == count && (count == 0 || *r->data_ref))
-        return FTKIT_OK;
+    int rc = ftk_region_look_again(r);
+    if (rc != FTKIT_OK || (*r->count_ref == count && (count == 0 || *r->data_ref)))
+        return rc;
     int bad = r->resize ? r->resize(r->data_ref, count, r->arg)
-                        : default_resize(r->data_ref, ftk_type_room(&r->type, count), NULL);
+                        : default_resize(r->memory, r->data_ref, ftk_type_room(&r->type, count));
     if (bad)
         return ftk_fail(FTKIT_ERR_CALLBACK, "region '%s': no memory for %zu items", r->name, count);
     *r->count_ref = count;
-    return FTKIT_OK;
+    return ftk_region_look_again(r);
 }
 
 /* A segment that is being read; the first `sure` bytes of its data are verified. */
@@ -125,10 +126,12 @@ static void ask_for_huge_pages(void *to, size_t bytes)
 }
 
 /* Restore block by block: a block is still in the cache when it is copied. */
-static int restore_flat(void *to, const struct ftk_seg_region *rec, struct source *src)
+static int restore_flat(
+    enum ftk_memory_kind memory, void *to, const struct ftk_seg_region *rec, struct source *src)
 {
+    const bool fresh = src->fresh && ftk_memory_is_host(memory);
     const char *from = ftk_seg_data_c(src->seg) + rec->offset;
-    if (src->fresh)
+    if (fresh)
         ask_for_huge_pages(to, rec->bytes);
     for (size_t at = 0; at < rec->bytes;) {
         if (src->sure <= rec->offset + at) {
@@ -141,9 +144,11 @@ static int restore_flat(void *to, const struct ftk_seg_region *rec, struct sourc
             n = rec->bytes - at;
         if (n > FTK_SEG_BLOCK)
             n = FTK_SEG_BLOCK;
-        if (src->fresh)
+        if (fresh)
             populate((char *)to + at, n);
-        memcpy((char *)to + at, from + at, n);
+        int rc = ftk_memory_copy_in(memory, (char *)to + at, from + at, n);
+        if (rc != FTKIT_OK)
+            return rc;
         at += n;
     }
     return FTKIT_OK;
@@ -155,12 +160,12 @@ static int restore_one(
     const char *from = ftk_seg_data_c(src->seg) + rec->offset;
     void *to = r->kind == FTK_KIND_GROWING ? *r->data_ref : r->data;
     if (r->type.contiguous && r->kind != FTK_KIND_SERIALIZED)
-        return restore_flat(to, rec, src);
+        return restore_flat(r->memory, to, rec, src);
     int rc = make_sure(src, rec->offset + rec->bytes);
     if (rc != FTKIT_OK)
         return rc;
     if (r->kind != FTK_KIND_SERIALIZED)
-        return ftk_type_unpack(&r->type, from, rec->count, to);
+        return ftk_type_unpack(&r->type, r->memory, from, rec->count, to);
     int bad = r->ops.unpack(r->arg, from, rec->bytes);
     return bad == 0 ? FTKIT_OK : ftk_region_failed(r, "unpack", bad);
 }
@@ -201,9 +206,9 @@ int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
     for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++)
         rc = compare(&ctx->regions.list[i], ftk_seg_find(seg, ctx->regions.list[i].name));
     for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
-        const struct ftk_region *r = &ctx->regions.list[i];
-        if (r->kind == FTK_KIND_GROWING)
-            rc = resize_growing(r, ftk_seg_find(seg, r->name)->count);
+        struct ftk_region *r = &ctx->regions.list[i];
+        rc = r->kind == FTK_KIND_GROWING ? resize_growing(r, ftk_seg_find(seg, r->name)->count)
+                                         : ftk_region_look_again(r);
     }
     for (enum pass pass = PASS_DATA; rc == FTKIT_OK && pass < PASSES; pass++)
         rc = restore_all(ctx, pass, &src);

@@ -59,9 +59,9 @@ static void check_runs(const struct ftk_type *t, const struct run *runs, size_t 
             n += runs[r].bytes;
         }
     assert_int_equal(n, ITEMS * t->item_bytes);
-    assert_int_equal(ftk_type_pack(t, from + 2 * ROOM, ITEMS, packed), FTKIT_OK);
+    assert_int_equal(ftk_type_pack(t, FTK_MEMORY_HOST, from + 2 * ROOM, ITEMS, packed), FTKIT_OK);
     assert_memory_equal(packed, want_packed, sizeof packed);
-    assert_int_equal(ftk_type_unpack(t, packed, ITEMS, to + 2 * ROOM), FTKIT_OK);
+    assert_int_equal(ftk_type_unpack(t, FTK_MEMORY_HOST, packed, ITEMS, to + 2 * ROOM), FTKIT_OK);
     assert_memory_equal(to, want, sizeof to);
 }
 
@@ -476,13 +476,13 @@ static void no_items(void **state)
     struct ftk_type made;
     MPI_Datatype t;
     check_made(MPI_INT, &made);
-    assert_int_equal(ftk_type_pack(&made, NULL, 0, NULL), FTKIT_OK);
-    assert_int_equal(ftk_type_unpack(&made, NULL, 0, NULL), FTKIT_OK);
+    assert_int_equal(ftk_type_pack(&made, FTK_MEMORY_HOST, NULL, 0, NULL), FTKIT_OK);
+    assert_int_equal(ftk_type_unpack(&made, FTK_MEMORY_HOST, NULL, 0, NULL), FTKIT_OK);
     MPI_Type_vector(2, 1, 2, MPI_INT, &t);
     check_made(t, &made);
     MPI_Type_free(&t);
-    assert_int_equal(ftk_type_pack(&made, NULL, 0, NULL), FTKIT_OK);
-    assert_int_equal(ftk_type_unpack(&made, NULL, 0, NULL), FTKIT_OK);
+    assert_int_equal(ftk_type_pack(&made, FTK_MEMORY_HOST, NULL, 0, NULL), FTKIT_OK);
+    assert_int_equal(ftk_type_unpack(&made, FTK_MEMORY_HOST, NULL, 0, NULL), FTKIT_OK);
     ftk_type_free(&made);
 }
 
@@ -498,8 +498,8 @@ static void large_item(void **state)
     check_made(t, &made);
     MPI_Type_free(&t);
     assert_int_equal(made.item_bytes, (size_t)1 << 31);
-    assert_int_equal(ftk_type_pack(&made, &byte, 1, &byte), FTKIT_ERR_TYPE);
-    assert_int_equal(ftk_type_unpack(&made, &byte, 1, &byte), FTKIT_ERR_TYPE);
+    assert_int_equal(ftk_type_pack(&made, FTK_MEMORY_HOST, &byte, 1, &byte), FTKIT_ERR_TYPE);
+    assert_int_equal(ftk_type_unpack(&made, FTK_MEMORY_HOST, &byte, 1, &byte), FTKIT_ERR_TYPE);
     ftk_type_free(&made);
     MPI_Type_contiguous(4096, mib, &t); /* fine without: nothing is counted in an int */
     check_made(t, &made);
@@ -547,7 +547,7 @@ static void check_many(MPI_Datatype t, size_t extent, size_t count)
 
     for (size_t i = 0; i < DATA_WINDOW; i++)
         data[i] = pattern(i);
-    assert_int_equal(ftk_type_pack(&made, data, count, packed), FTKIT_OK);
+    assert_int_equal(ftk_type_pack(&made, FTK_MEMORY_HOST, data, count, packed), FTKIT_OK);
     for (size_t i = count - PACKED_WINDOW; i < count; i++)
         wrong += packed[i] != pattern(i * extent % DATA_WINDOW);
     assert_int_equal(wrong, 0);
@@ -555,7 +555,7 @@ static void check_many(MPI_Datatype t, size_t extent, size_t count)
     for (size_t i = 0; i < PACKED_WINDOW; i++)
         packed[i] = pattern(3 * i);
     memset(data, HOLE, DATA_WINDOW);
-    assert_int_equal(ftk_type_unpack(&made, packed, count, data), FTKIT_OK);
+    assert_int_equal(ftk_type_unpack(&made, FTK_MEMORY_HOST, packed, count, data), FTKIT_OK);
     for (size_t at = count * extent - DATA_WINDOW; at < count * extent; at++)
         wrong += data[at] != (at % extent ? HOLE : pattern(at / extent % PACKED_WINDOW * 3));
     assert_int_equal(wrong, 0);

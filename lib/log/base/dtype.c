@@ -145,8 +145,8 @@ int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Dat
     if (rc != MPI_SUCCESS || bytes == 0)
         return rc;
     if (f->dense) {
-        memcpy(buf, from, bytes);
-        return MPI_SUCCESS;
+        rc = ftk_memory_copy_in(ftk_memory_kind_of(buf), buf, from, bytes);
+        return rc == FTKIT_OK ? MPI_SUCCESS : MPI_ERR_BUFFER;
     }
     rc = ftk_p2p_bytes_type(bytes, &n, &all);
     if (rc == MPI_SUCCESS)

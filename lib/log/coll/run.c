@@ -13,6 +13,7 @@
  * A tag names the context of the rank that receives: members may have different ones. */
 #include <string.h>
 
+#include "core/memory_kind.h"
 #include "log/coll.h"
 #include "log/mode.h"
 #include "log/p2p.h"
@@ -219,7 +220,7 @@ static void local(struct ftk_coll *c, const struct ftk_step *s)
 {
     int rc = MPI_SUCCESS;
     if (s->kind == FTK_STEP_MOVE)
-        memcpy(s->into, s->from, s->bytes);
+        rc = ftk_memory_copy(s->into, s->from, s->bytes) == FTKIT_OK ? MPI_SUCCESS : MPI_ERR_BUFFER;
     else if (s->kind == FTK_STEP_COPY)
         rc = copy(s);
     else

@@ -106,7 +106,8 @@ static int record(struct ftk_req *r, int source, int tag, size_t bytes)
     if (rc == MPI_SUCCESS)
         room = (size_t)r->count * (size_t)f->bytes;
     hash = hash && bytes <= room; /* the hash of a truncated message is not known */
-    if (rc == MPI_SUCCESS && (hash || late) && f->dense && !journal && bytes <= room)
+    if (rc == MPI_SUCCESS && (hash || late) && ftk_p2p_is_flat(f, r->recv.buf) && !journal
+        && bytes <= room)
         data = r->recv.buf;
     else if (rc == MPI_SUCCESS && (journal || hash || late))
         rc = copy_out(r, bytes, room, &copy);

@@ -156,7 +156,7 @@ static int hash_of(const struct ftk_req *r, uint64_t *hash)
         bytes = (size_t)r->count * (size_t)f->bytes;
         data = r->send.buf;
     }
-    if (rc == MPI_SUCCESS && r->send.owned == 0 && bytes > 0 && !f->dense) {
+    if (rc == MPI_SUCCESS && r->send.owned == 0 && bytes > 0 && !ftk_p2p_is_flat(f, r->send.buf)) {
         rc = ftk_p2p_packed(r->send.buf, r->count, r->type, &copy, &bytes);
         data = copy;
     }

@@ -1,0 +1,100 @@
+/* Access to the memory of the program, by the kind of this memory.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The memory of a region, and the buffer of an MPI call, may be memory that this process cannot
+ * read or write itself.  All such accesses go through these functions.  Host memory is accessed in
+ * place: with one kind in the list (memory_kinds.h) the functions are memcpy(), XXH3 and realloc().
+ *
+ * "Out" means from the program's memory into memory of ftkit, "in" means into the program's memory.
+ * Functions return codes of ftkit, with a text.  Any thread may call them. */
+#ifndef FTK_MEMORY_KIND_H
+#define FTK_MEMORY_KIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+#include "memory_kinds.h"
+
+/* What a kind other than host memory can do. */
+struct ftk_memory_ops {
+    const char *name; /* for messages: "NAME memory" */
+    /* Whether the byte at p is memory of this kind now. */
+    bool (*owns)(const void *p);
+    int (*copy_out)(void *to, const void *from, size_t bytes);
+    int (*copy_in)(void *to, const void *from, size_t bytes);
+    /* XXH3-64 with a seed: the sum is the same as that of these bytes in host memory. */
+    int (*sum)(const void *from, size_t bytes, uint64_t seed, uint64_t *sum);
+    /* As realloc(); NULL: no memory, and old stays. */
+    void *(*alloc)(void *old, size_t bytes);
+};
+
+/* For kinds other than host memory. */
+enum ftk_memory_kind ftk_memory_find(const void *p);
+const struct ftk_memory_ops *ftk_memory_ops_of(enum ftk_memory_kind kind);
+
+/* ftk_memory_copy(), if there are other kinds. */
+int ftk_memory_copy_between(void *to, const void *from, size_t bytes);
+
+/* "host", for messages. */
+const char *ftk_memory_name(enum ftk_memory_kind kind);
+
+/* The kind of the memory at p: a constant if there is host memory only. */
+static inline enum ftk_memory_kind ftk_memory_kind_of(const void *p)
+{
+    return FTK_MEMORY_KINDS == 1 ? FTK_MEMORY_HOST : ftk_memory_find(p);
+}
+
+/* Whether this process may read and write the memory itself. */
+static inline bool ftk_memory_is_host(enum ftk_memory_kind kind)
+{
+    return FTK_MEMORY_KINDS == 1 || kind == FTK_MEMORY_HOST;
+}
+
+static inline int ftk_memory_copy_out(
+    enum ftk_memory_kind kind, void *to, const void *from, size_t bytes)
+{
+    if (!ftk_memory_is_host(kind))
+        return ftk_memory_ops_of(kind)->copy_out(to, from, bytes);
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+static inline int ftk_memory_copy_in(
+    enum ftk_memory_kind kind, void *to, const void *from, size_t bytes)
+{
+    if (!ftk_memory_is_host(kind))
+        return ftk_memory_ops_of(kind)->copy_in(to, from, bytes);
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+/* Copy from memory of any kind into memory of any kind, which do not overlap. */
+static inline int ftk_memory_copy(void *to, const void *from, size_t bytes)
+{
+    if (FTK_MEMORY_KINDS > 1)
+        return ftk_memory_copy_between(to, from, bytes);
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+static inline int ftk_memory_sum(
+    enum ftk_memory_kind kind, const void *from, size_t bytes, uint64_t seed, uint64_t *sum)
+{
+    if (!ftk_memory_is_host(kind))
+        return ftk_memory_ops_of(kind)->sum(from, bytes, seed, sum);
+    *sum = ftk_xxh3_seed(from, bytes, seed);
+    return 0;
+}
+
+static inline void *ftk_memory_alloc(enum ftk_memory_kind kind, void *old, size_t bytes)
+{
+    return ftk_memory_is_host(kind) ? realloc(old, bytes)
+                                    : ftk_memory_ops_of(kind)->alloc(old, bytes);
+}
+
+#endif
