@@ -8,7 +8,8 @@
 #   make install    PREFIX=/usr/local, DESTDIR=
 #   make deps       only install and find what is needed, and say what is missing
 #   make lint       clang-tidy, cppcheck, the format of the sources and make layers
-#   make layers     fails when a file of the library refers upward, or files in a circle
+#   make layers     fails when a file of the library refers upward, or files in a circle, or when a
+#                   field of a context is written outside its owner
 #   make model      check the model of the message log with spin
 #   make fuzz       FUZZ_S=30 seconds per reader of foreign bytes (needs clang)
 #   make site       the documentation as a site in build/site (needs mkdocs)
@@ -429,6 +430,7 @@ lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h $(GEN)/report_css.h layers
 	    FORTRAN_INCLUDE="$(FORTRAN_INCLUDE)" scripts/lint
 layers: lib
 	scripts/layers $(BUILD)
+	scripts/owners
 site: $(PROGRAM) $(GEN)/stamp
 	BUILD=$(BUILD) scripts/site
 format:

@@ -18,6 +18,7 @@
 #include "set/flip.h"
 #include "set/output.h"
 #include "set/pack.h"
+#include "set/policy.h"
 #include "set/replicas.h"
 #include "set/status_file.h"
 
@@ -88,7 +89,7 @@ static void count_first_call(ftkit_ctx *ctx)
     const bool bottom = ctx->restored > 0 && ftk_region_state_sum(ctx) != ctx->state_sum;
     ctx->first_call = false;
     if (bottom) {
-        ctx->policy.calls++;
+        ftk_policy_count(ctx);
         ftk_log_pass_line(ctx);
     }
     ftk_policy_first_call(ctx, !bottom && ctx->repair.line_passed);
@@ -101,9 +102,9 @@ static int roll_back_here(ftkit_ctx *ctx)
 {
     int rc = roll_back_now(ctx);
     if (!ftk_log_of(ctx))
-        ctx->policy.calls = 1;
+        ftk_policy_count_anew(ctx);
     else if (rc == FTKIT_ROLLED_BACK)
-        ctx->policy.calls++; /* with the log: it becomes the call that wrote the line */
+        ftk_policy_count(ctx); /* with the log: it becomes the call that wrote the line */
     if (!ftk_log_of(ctx) || rc == FTKIT_ROLLED_BACK)
         ctx->first_call = false;
     if (rc == FTKIT_ROLLED_BACK)
@@ -196,7 +197,7 @@ static int repeat_step(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
             rc = ftk_log_settle(ctx, &ch);
         /* all ranks have the set of a halt now, and some may be in ftkit_checkpoint() already */
         const bool halts = step != ftk_halt_drain && ftk_halts_now(ctx);
-        ctx->policy.at_line = ctx->policy.at_line && !halts;
+        ftk_policy_set_at_line(ctx, ctx->policy.at_line && !halts);
         if (rc == FTKIT_OK)
             rc = (halts ? ftk_halt_drain : step)(ctx, &ch, bad);
         if (rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_CORRUPT) {
@@ -269,9 +270,9 @@ static int step_or_halt(
 static int step_unless_spared(
     ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
 {
-    ctx->policy.at_line = ftk_log_of(ctx) && ftk_policy_at_line(ctx);
+    ftk_policy_set_at_line(ctx, ftk_log_of(ctx) && ftk_policy_at_line(ctx));
     int rc = step_or_halt(ctx, step, bad);
-    ctx->policy.at_line = false;
+    ftk_policy_set_at_line(ctx, false);
     return rc;
 }
 
@@ -331,7 +332,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     double now = ftk_now_s();
     if (ctx->first_call)
         count_first_call(ctx);
-    ctx->policy.calls++;
+    ftk_policy_count(ctx);
     ctx->replica.sets = FTK_SETS_COME;
     ftk_progress_call(ctx);
     ftk_flip_call(ctx);

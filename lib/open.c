@@ -21,6 +21,7 @@
 #include "recover/programs.h"
 #include "recover/start.h"
 #include "replica/planes.h"
+#include "set/number.h"
 #include "close.h"
 #include "describe.h"
 #include "exit_guard.h"
@@ -76,7 +77,7 @@ static struct ftkit_ctx *new_context(void)
     ctx->detect.past = MPI_GROUP_NULL;
     ctx->rank = -1;
     ctx->where = FTK_IN_OPEN;
-    ctx->next_set = 1;
+    ftk_set_number(ctx, 1);
     ctx->run = ftk_random();
     return ctx;
 }

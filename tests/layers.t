@@ -97,4 +97,46 @@ is($rc, 1, '... as does a member of a structure');
         . qq{extern const struct a b_table;\nconst struct a b_table = {\n    .hook = b,\n};\n});
 is($rc, 0, '... but a table is right') or diag($said);
 
+# ---- owners of fields (scripts/owners) ---------------------------------------------------
+
+$out = qx{scripts/owners 2>&1};
+is($?, 0, 'the library: a field of a context is written in its owner only') or diag($out);
+like($out, qr/^owners: \d\d+ files, \d+ fields, \d\d+ writes, 0 faults$/m, '... of many');
+
+# a library with an owner of "policy", and another file with a line
+sub foreign
+{
+    my ($line) = @_;
+    system('rm', '-rf', $tree);
+    make_path("$tree/lib/set");
+    my %files = (
+        'core.md' => "| `policy` | `lib/set/policy.c` |\n| `policy.seen` | `lib/set/loop.c` |\n",
+        'lib/set/policy.c' => "void f(void)\n{\n    ctx->policy.calls++;\n}\n",
+        'lib/set/loop.c' => "void g(void)\n{\n    ctx->policy.seen = 1;\n    $line\n}\n"
+    );
+    for my $file (sort keys %files) {
+        open my $f, '>', "$tree/$file" or die "$file: $!\n";
+        print $f $files{$file};
+        close $f or die "$file: $!\n";
+    }
+    my $said = qx{scripts/owners --sources '$tree' '$tree/core.md' 2>&1};
+    return ($? >> 8, $said);
+}
+for my $line ('ctx->policy.calls = 1;', 'c->ctx->policy.calls += 2;', 'ctx->policy.calls++;',
+    '--ctx->policy.calls;', '++c->ctx->policy.calls;', 'ctx->policy.list[a[i]].n |= 1;',
+    'x = ctx->policy.set_at = 2;', 'take(&ctx->policy.calls);', 'p = &ctx->policy;',
+    'ctx->policy = (struct p){ 0 };') {
+    ($rc, $said) = foreign($line);
+    is($rc, 1, "another writer fails: $line");
+    like($said, qr{^lib/set/loop\.c:4 writes ctx->policy\S*, which lib/set/policy\.c owns$}m,
+        '... and is named');
+}
+for my $line ('x = ctx->policy.calls;', 'if (ctx->policy.calls == 1)',
+    'if (ctx->policy.calls <= 1)', 'if (a && ctx->policy.calls)',
+    'const struct p *p = &ctx->policy;', '/* ctx->policy.calls = 1 */',
+    'ctx->policy.seen++;', 'ctx->other = 1;') {
+    ($rc, $said) = foreign($line);
+    is($rc, 0, "none: $line") or diag($said);
+}
+
 done_testing();

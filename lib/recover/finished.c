@@ -19,7 +19,7 @@
 #include "load.h"
 #include "set/checkpoint.h"
 #include "start.h"
-#include "store/behind.h"
+#include "set/errand.h"
 #include "store/finished.h"
 
 #define CLOSE_S 5.0  /* closing waits so long for the mark */
@@ -121,7 +121,7 @@ void ftk_start_began(struct ftkit_ctx *ctx)
         return;
     ctx->repair.start = new_marking(ctx, note_start);
     if (ctx->repair.start)
-        (void)ftk_behind_do(&ctx->flush.behind, &ctx->repair.start->errand, 0);
+        (void)ftk_flush_errand(ctx, &ctx->repair.start->errand, 0);
 }
 
 void ftk_start_forget(struct ftkit_ctx *ctx)
@@ -166,7 +166,7 @@ void ftk_start_mark(struct ftkit_ctx *ctx)
         m->mark.by = ftk_run_number();
         m->mark.durable = ctx->durable;
         m->mark.committed = ctx->committed > ctx->durable ? ctx->committed : ctx->durable;
-        done = idle && ftk_behind_do(&ctx->flush.behind, &m->errand, CLOSE_S);
+        done = idle && ftk_flush_errand(ctx, &m->errand, CLOSE_S);
     }
     if (!done || m->rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING,
@@ -206,7 +206,7 @@ int ftk_start_finished(struct ftkit_ctx *ctx, uint64_t run, uint64_t set, bool f
     if (m && from_files)
         compare_mark(&m->errand);
     else if (m)
-        done = ftk_behind_do(&ctx->flush.behind, &m->errand, START_S);
+        done = ftk_flush_errand(ctx, &m->errand, START_S);
     const bool known = done && m->rc == FTKIT_OK;
     const char *unsure =
         known && concerns(&m->mark, run, set) ? ftk_finished_unsure(&m->mark) : NULL;

@@ -12,6 +12,8 @@
 #include "detect/watchdog.h"
 #include "replica/planes.h"
 #include "set/checkpoint.h"
+#include "set/number.h"
+#include "set/policy.h"
 
 int ftk_attempt_rank(const struct ftk_attempt *a, int *me)
 {
@@ -165,10 +167,10 @@ static void install_line(struct ftk_attempt *a)
 static void catch_up(struct ftkit_ctx *ctx, uint64_t next_event)
 {
     ftk_policy_committed(ctx, 0);
-    ctx->policy.next_event = next_event;
+    ftk_policy_set_event(ctx, next_event);
     ctx->repair.repeats = (struct ftk_repeats){ 0 };
     ctx->repair.corrupt = 0;
-    ctx->policy.sets_since_durable++;
+    ftk_policy_count_set(ctx);
 }
 
 /* Install the log of a working rank.  An error is of this rank alone. */
@@ -212,7 +214,7 @@ static void install_planes(struct ftk_attempt *a)
     ftk_log_stand_still(ctx, p->stale);
     ftk_log_reschedule(ctx, p->clone_at);
     if (!p->back[ctx->rank])
-        ctx->policy.next_event = p->clone_at;
+        ftk_policy_set_event(ctx, p->clone_at);
 }
 
 /* Install the state of a working rank.  was: its rank before the repair, -1: none. */
@@ -223,7 +225,7 @@ static void install_rank(struct ftk_attempt *a, int was)
     ctx->detect.app_errors = false;
     ctx->run = a->run;
     ctx->epoch_id = a->epoch_id;
-    ctx->next_set = a->next_set;
+    ftk_set_number(ctx, a->next_set);
     ctx->epoch = a->epoch;
     ctx->repair.repeats = a->plan.repeats; /* the same on all ranks */
     install_line(a);

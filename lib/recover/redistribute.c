@@ -17,7 +17,6 @@
  * Only corrupt segments are released: until the next set is committed, another failure returns to
  * the line, and the redistribution is done again. */
 #include <limits.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +27,7 @@
 #include "core/tags.h"
 #include "detect/sure.h"
 #include "recover.h"
+#include "set/policy.h"
 #include "set/region.h"
 #include "store/attribute.h"
 
@@ -876,8 +876,7 @@ static int run(struct redist *d)
  * that all ranks begin. */
 static void make_set_due(struct ftkit_ctx *ctx)
 {
-    ctx->policy.next_event = ctx->policy.set_at = 2;
-    ctx->policy.last_set_s = -HUGE_VAL; /* for any period in time the last set is too old */
+    ftk_policy_set_due(ctx, 2);
 }
 
 int ftk_redistribute(struct ftkit_ctx *ctx)

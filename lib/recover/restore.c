@@ -15,6 +15,7 @@
 #include "recover.h"
 #include "set/checkpoint.h"
 #include "set/group.h"
+#include "set/number.h"
 #include "set/unpack.h"
 #include "start.h"
 
@@ -86,8 +87,7 @@ static bool may_use_slots(const struct ftkit_ctx *ctx)
  * on the way, are not used again. */
 static void install(struct ftkit_ctx *ctx, const struct ftk_loaded *l, int rc)
 {
-    if (ctx->next_set <= l->newest)
-        ctx->next_set = l->newest + 1;
+    ftk_set_number_past(ctx, l->newest);
     if (l->durable > 0)
         ctx->durable = l->durable;
     if (rc != FTKIT_OK || l->set == 0) {

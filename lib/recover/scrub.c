@@ -7,6 +7,7 @@
 
 #include "recover.h"
 #include "set/checkpoint.h"
+#include "set/policy.h"
 
 /* Verify the segments of a level.  Return the number of damaged segments, which are released. */
 static int look_through(struct ftkit_ctx *ctx, struct ftk_level *l)
@@ -44,7 +45,7 @@ static int put_right(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     if (can)
         rc = ftk_complete(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, ch, &p);
     if (rc == FTKIT_OK && !can)
-        ctx->policy.requested = 1;
+        ftk_policy_ask(ctx, 1);
     if (rc == FTKIT_OK && ctx->rank == 0)
         ftk_report(FTKIT_INFO, "context %s: set %llu in memory: %s", ctx->cfg.name,
             (unsigned long long)ctx->committed,

@@ -16,7 +16,9 @@
 #include "core/progress.h"
 #include "detect/detect.h"
 #include "energy/energy.h"
+#include "number.h"
 #include "pack.h"
+#include "policy.h"
 #include "replicas.h"
 #include "shapes.h"
 #include "write.h"
@@ -134,7 +136,7 @@ static int prepare(struct writing *c)
             (unsigned long long)ctx->policy.calls,
             ctx->policy.requested ? ", because of ftkit_request" : "");
     if (ftk_clone_is_here(ctx))
-        ctx->policy.calls = ctx->policy.last_look_call = (uint64_t)v.min[FTK_VOTE_CALLS];
+        ftk_policy_count_as(ctx, (uint64_t)v.min[FTK_VOTE_CALLS]);
     c->durable = (int)v.min[WORD_DURABLE];
     if (c->durable < 0) {
         c->ask = -c->durable;
@@ -246,7 +248,7 @@ void ftk_set_committed(struct ftkit_ctx *ctx, const struct ftk_write *w, int64_t
     ctx->repair.repeats = (struct ftk_repeats){ 0 };
     ctx->repair.corrupt = 0;
     ftk_replicas_committed(ctx);
-    ctx->next_set = set + 1;
+    ftk_set_number(ctx, set + 1);
     ctx->stats.region_bytes = w->data_bytes;
     ftk_level_committed(w->level, set, ctx->epoch_id);
     ftk_policy_committed(ctx, gap);
@@ -254,7 +256,7 @@ void ftk_set_committed(struct ftkit_ctx *ctx, const struct ftk_write *w, int64_t
         ftk_steer_taken(ctx, ask);
     /* before the log notes the line: a rank that rolls back to the line halts, too */
     if (ask == FTK_ASK_HALT)
-        ctx->policy.next_event = FTK_HALTED;
+        ftk_policy_set_event(ctx, FTK_HALTED);
 }
 
 /* For the vote: the same on all ranks that have written the same replicated regions.  Programs with
@@ -364,7 +366,7 @@ static int write_once(struct ftkit_ctx *ctx)
     if (rc == FTKIT_OK) {
         ctx->stats.checkpoint_s = ftk_now_s() - t0;
         ftk_policy_measured(ctx, ctx->stats.checkpoint_s);
-        ctx->policy.sets_since_durable++;
+        ftk_policy_count_set(ctx);
         ftk_level_event(c.w.level, ctx, c.w.data_bytes, ctx->stats.checkpoint_s, c.ch.sent);
         rc = pass_on(&c);
     }
@@ -372,8 +374,9 @@ static int write_once(struct ftkit_ctx *ctx)
      * of the next set are due */
     if (rc == FTKIT_ERR_PEER && c.durable)
         ftk_policy_flush_lost(ctx);
+    /* the same on all ranks; there may be no time left */
     if (rc < 0 && rc != FTKIT_ERR_PEER && c.ask == FTK_ASK_HALT)
-        ctx->policy.next_event = FTK_HALTED; /* the same on all ranks; there may be no time left */
+        ftk_policy_set_event(ctx, FTK_HALTED);
     return rc;
 }
 

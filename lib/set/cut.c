@@ -7,6 +7,7 @@
 
 #include "checkpoint.h"
 #include "pack.h"
+#include "policy.h"
 #include "write.h"
 
 /* Bytes of data for which the head has room beyond those that are known at the cut. */
@@ -143,10 +144,10 @@ void ftk_cut_commit(struct ftk_cut *c, int ask)
 {
     const int requested = c->ctx->policy.requested; /* meanwhile: for the next set */
     ftk_set_committed(c->ctx, &c->w, 0, ask);
-    c->ctx->policy.requested = requested;
+    ftk_policy_ask(c->ctx, requested);
     c->ctx->stats.checkpoint_s = c->blocked_s;
     ftk_policy_measured(c->ctx, c->blocked_s);
-    c->ctx->policy.sets_since_durable++;
+    ftk_policy_count_set(c->ctx);
     ftk_level_event(c->w.level, c->ctx, c->w.data_bytes, ftk_now_s() - c->begun_s, c->ch.sent);
 }
 

@@ -21,7 +21,7 @@
 #include "energy/energy.h"
 #include "flush_start.h"
 #include "flusher.h"
-#include "store/behind.h"
+#include "errand.h"
 #include "store/durable/sets.h"
 
 /* Indices of the words of a vote. */
@@ -88,7 +88,7 @@ uint64_t ftk_flush_durable(struct ftkit_ctx *ctx)
     l->set = ctx->flush.last;
     snprintf(l->dir, sizeof l->dir, "%s", ctx->cfg.h5_dir);
     snprintf(l->context, sizeof l->context, "%s", ctx->cfg.name);
-    if (ftk_behind_do(&ctx->flush.behind, &l->errand, LOOK_S) && l->complete)
+    if (ftk_flush_errand(ctx, &l->errand, LOOK_S) && l->complete)
         ctx->durable = l->set;
     ftk_errand_drop(&l->errand);
     return ctx->durable;

@@ -19,6 +19,7 @@
 #include "detect/detect.h"
 #include "pack.h"
 #include "period.h"
+#include "policy.h"
 
 #define PLACES 8 /* calls of ftkit_checkpoint() in a step, at most, where a set may be refused */
 #define SHARE_LOOK 0.01 /* of the time that ranks wait for each other in looks, at most */
@@ -264,6 +265,12 @@ bool ftk_policy_is_due(struct ftkit_ctx *ctx)
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
         return p->calls >= p->set_at;
     return ftk_now_s() - p->last_set_s >= period_s(ctx);
+}
+
+void ftk_policy_set_due(struct ftkit_ctx *ctx, uint64_t call)
+{
+    ctx->policy.next_event = ctx->policy.set_at = call;
+    ctx->policy.last_set_s = -HUGE_VAL; /* for any period in time the last set is too old */
 }
 
 void ftk_policy_tried(struct ftkit_ctx *ctx)

@@ -15,7 +15,7 @@
 #include "core/format.h"
 #include "core/log_ops.h"
 #include "status_file.h"
-#include "store/behind.h"
+#include "errand.h"
 
 enum { TEXT_MAX = 1536 };
 #define NOW_S 0.005 /* the program waits so long for the file */
@@ -102,7 +102,7 @@ static void write_file(struct ftkit_ctx *ctx, const char *state, double wait_s)
     snprintf(
         w->path, sizeof w->path, "%s/%s.ftkit/" FTK_STATUS_FILE, ctx->cfg.h5_dir, ctx->cfg.name);
     w->bytes = (size_t)format(ctx, state, wall_s, w->text);
-    if (ftk_behind_do(&ctx->flush.behind, &w->errand, wait_s) && w->error != 0) {
+    if (ftk_flush_errand(ctx, &w->errand, wait_s) && w->error != 0) {
         s->due_s = HUGE_VAL;
         ftk_report(FTKIT_WARNING, "context %s: %s: %s: ftkit status will show nothing new",
             ctx->cfg.name, w->path, strerror(w->error));

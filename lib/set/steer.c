@@ -16,7 +16,7 @@
 #include "core/run_state.h"
 #include "status_file.h"
 #include "steer.h"
-#include "store/behind.h"
+#include "errand.h"
 #include "store/halt_file.h"
 
 #define FILE_EVERY_S 0.5
@@ -189,7 +189,7 @@ static bool do_errand(
     w->job = ctx->job;
     snprintf(w->dir, sizeof w->dir, "%s", ctx->cfg.h5_dir);
     snprintf(w->name, sizeof w->name, "%s", ctx->cfg.name);
-    const bool done = ftk_behind_do(&ctx->flush.behind, &w->errand, wait_s);
+    const bool done = ftk_flush_errand(ctx, &w->errand, wait_s);
     if (done)
         *asks = w->asks;
     ftk_errand_drop(&w->errand);

@@ -42,6 +42,8 @@
 #include "set/checkpoint.h"
 #include "set/cut.h"
 #include "set/flush_start.h"
+#include "set/number.h"
+#include "set/policy.h"
 #include "set/steer.h"
 #include "numbers.h"
 #include "steps.h"
@@ -134,13 +136,13 @@ static void take_request(struct ftkit_ctx *ctx)
     if (ctx->policy.requested == 2 && a.ask < ASK_DURABLE && a.durable != 2)
         return;
     a.served = ctx->policy.requested;
-    ctx->policy.requested = 0;
+    ftk_policy_ask(ctx, 0);
 }
 
 static void return_request(struct ftkit_ctx *ctx)
 {
     if (a.served > ctx->policy.requested)
-        ctx->policy.requested = a.served;
+        ftk_policy_ask(ctx, a.served);
     a.served = 0;
 }
 
@@ -202,7 +204,7 @@ static int end_set(void)
 static void keep_request(struct ftkit_ctx *ctx)
 {
     if (ctx->rank == 0 && ctx->policy.requested == 0)
-        ctx->policy.requested = a.ask == ASK_SET ? 1 : a.ask == ASK_DURABLE ? 2 : 0;
+        ftk_policy_ask(ctx, a.ask == ASK_SET ? 1 : a.ask == ASK_DURABLE ? 2 : 0);
 }
 
 static int give_up(int code)
@@ -216,7 +218,7 @@ static int give_up(int code)
     if (a.cut)
         ftk_cut_end(a.cut, code);
     withdraw();
-    ctx->next_set = a.set + 1 > ctx->next_set ? a.set + 1 : ctx->next_set;
+    ftk_set_number_past(ctx, a.set);
     ftk_policy_tried(ctx);
     keep_request(ctx);
     a.again_s = ftk_now_s() + AGAIN_S;
@@ -283,7 +285,7 @@ static int ask_again(void)
 {
     struct ftkit_ctx *ctx = ftk_log.ctx;
     if (ctx->rank == 0)
-        ctx->policy.requested = 2;
+        ftk_policy_ask(ctx, 2);
     a.again_s = ftk_now_s() + AGAIN_S;
     return passed_on(FTKIT_OK);
 }
@@ -591,7 +593,7 @@ static int step_initiated(void)
     if (!ftk_tally_heard(a.tally, round_of(PHASE_CUT), &v)) /* rank 0 has lost patience */
         return lose_patience();
     a.state = AWAY;
-    ftk_log.ctx->next_set = a.set + 1;
+    ftk_set_number(ftk_log.ctx, a.set + 1);
     return say(PHASE_SEEN, FTKIT_OK, true);
 }
 
@@ -803,7 +805,7 @@ static void give_up_here(struct ftkit_ctx *ctx, uint64_t newest)
         keep_request(ctx);
     a.state = AWAY;
     a.busy = false;
-    ctx->next_set = newest >= ctx->next_set ? newest + 1 : ctx->next_set;
+    ftk_set_number_past(ctx, newest);
     if (a.tally)
         ftk_tally_void(a.tally, (newest + 1) * PHASES);
 }

@@ -10,6 +10,7 @@
 
 #include "log/control.h"
 #include "log/recovery.h"
+#include "set/policy.h"
 
 void ftk_calls_reschedule(uint64_t next_event)
 {
@@ -29,7 +30,7 @@ void ftk_calls_pass_line(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
     while (ftk_calls_repeats() && l->calls.outs[l->calls.seq].at_line)
-        ctx->policy.next_event = l->calls.outs[l->calls.seq++].next_event;
+        ftk_policy_set_event(ctx, l->calls.outs[l->calls.seq++].next_event);
 }
 
 bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code)
@@ -46,7 +47,7 @@ bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code)
     if (!ftk_calls_repeats())
         return false;
     *code = l->calls.outs[l->calls.seq].code;
-    ctx->policy.next_event = l->calls.outs[l->calls.seq].next_event;
+    ftk_policy_set_event(ctx, l->calls.outs[l->calls.seq].next_event);
     l->calls.seq++;
     if (*code < 0)
         (void)ftk_fail(*code, "as before the failure: %s", ftkit_strerror(*code));

@@ -14,6 +14,7 @@
 #include "log/p2p.h"
 #include "log/recovery.h"
 #include "set/clone.h"
+#include "set/policy.h"
 #include "steps.h"
 
 /* One look at failures and at control messages; arg: the channel. */
@@ -247,7 +248,7 @@ int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
         ftk_line_committed(ctx);
         ftk_log.line.calls = 1; /* see ftk_policy_reset() */
         ftk_log.line.of_earlier_job = true;
-        ctx->policy.requested = 1; /* a set with the set-up of this job */
+        ftk_policy_ask(ctx, 1); /* a set with the set-up of this job */
     }
     return rc;
 }
