@@ -272,7 +272,6 @@ void ftk_rp_add_point(struct rp_log *log, struct rp_rank *r, const struct rp_poi
 /* Index of the first set >= set. */
 size_t ftk_rp_lower(const struct rp_log *log, uint64_t set);
 struct rp_set *ftk_rp_set(struct rp_log *log, uint64_t set); /* NULL: thinned out */
-const struct rp_set *ftk_rp_find_set(const struct rp_log *log, uint64_t set);
 void ftk_rp_add_figures(struct rp_figures *f, double t, double bytes, double seconds, double sent);
 void ftk_rp_add_text(struct rp_log *log, int level, double t, int64_t rank, const char *text);
 void ftk_rp_matrix_begin(struct rp_log *log);

@@ -107,12 +107,6 @@ struct rp_set *ftk_rp_set(struct rp_log *log, uint64_t set)
     return &log->sets[i];
 }
 
-const struct rp_set *ftk_rp_find_set(const struct rp_log *log, uint64_t set)
-{
-    size_t i = ftk_rp_lower(log, set);
-    return i < log->nsets && log->sets[i].set == set ? &log->sets[i] : NULL;
-}
-
 void ftk_rp_add_figures(struct rp_figures *f, double t, double bytes, double seconds, double sent)
 {
     f->first_t = f->ranks ? fmin(f->first_t, t) : t;
