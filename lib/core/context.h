@@ -312,8 +312,9 @@ struct ftkit_ctx {
     int incarnation;
     int node;          /* failure domain of this process */
     int *domain;       /* [nranks] failure domain of each rank's process */
-    int *teams;        /* [nranks] team of each rank by log.team_list or log.team_file; NULL:
-                              another rule, or a spawned process that does not know the teams */
+    int *teams;        /* [nranks] team of each rank as log.team_list or log.team_file has it, for
+                              the opening; NULL: another rule, or a spawned process.  The teams in
+                              force: ftk_log_teams() */
     int *incarnations; /* [nranks] incarnation of each rank */
     uint64_t run;      /* number of the run that began the sequence of sets */
     uint64_t job;      /* number of the job, in the name of the watchdog's page */

@@ -134,7 +134,7 @@ struct ftk_log {
     } wait;                          /* the last call that waited */
     const struct ftk_det_mode *mode; /* log.determinants (mode.h) */
     int me, n;                       /* rank, ranks */
-    int *team;                       /* [n] */
+    const int *team;                 /* [n] the table in force; changed by teams.c only */
     int *node;                       /* [n] failure domain of each rank's process */
     int *home; /* [n] the same at the opening: the nodes that a program sees */
     struct ftk_log_epoch epoch;

@@ -46,8 +46,8 @@ bool ftk_calls_repeats(void);
 void ftk_calls_pass_line(struct ftkit_ctx *ctx);
 bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code);
 int ftk_calls_outcome(struct ftkit_ctx *ctx, int code);
-/* teams.c: team [n] by the configuration; domain [n]: failure domain of each rank. */
-void ftk_log_make_teams(const int *domain, int n, int *team);
+/* teams.c: the team of each rank, the same on all ranks; NULL: not known yet. */
+const int *ftk_teams(void);
 /* teams.c: what rank 0 says of them at an opening. */
 void ftk_teams_say(const struct ftkit_ctx *ctx);
 /* image.c: the region of the log in a set. */

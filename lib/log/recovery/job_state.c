@@ -1,4 +1,4 @@
-/* What all ranks know of the job: teams, nodes, lines, outcomes of calls of ftkit.
+/* What all ranks know of the job: nodes, lines, outcomes of calls of ftkit.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
@@ -23,11 +23,11 @@ static void close_job(void)
     known_calls = NULL;
     ftk_job_state = (struct ftk_job_state){ 0 };
     free(l->calls.outs);
-    free(l->team);
+    ftk_teams_close();
     free(l->node);
     free(l->home);
     l->calls = (struct ftk_log_calls){ 0 };
-    l->team = l->node = l->home = NULL;
+    l->node = l->home = NULL;
 }
 
 const struct ftk_part ftk_part_job = { .close = close_job };
@@ -55,15 +55,14 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
         memcpy(&l->epoch.id_now, word + 1, sizeof l->epoch.id_now);
         l->epoch.leader = word[LEADER];
     }
-    if (!l->team)
-        l->team = malloc(bytes);
+    if (rc == FTKIT_OK)
+        rc = ftk_teams_take(word + FIRST, n);
     if (!l->node)
         l->node = malloc(bytes);
     if (!l->home)
         l->home = malloc(bytes);
-    bool room = l->team && l->node && l->home;
+    bool room = l->node && l->home;
     if (rc == FTKIT_OK && room) {
-        memcpy(l->team, word + FIRST, bytes);
         memcpy(l->node, word + FIRST + n, bytes);
         memcpy(l->home, word + FIRST + n + n, bytes);
     }
@@ -73,41 +72,16 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     return room ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "teams");
 }
 
-/* v [n]: the largest of each over all. */
-static int share_largest(const struct ftk_log_repair *r, int *v)
-{
-    const struct ftk_sure s = { r->act, NULL, "making the teams" };
-    int64_t *w = malloc((size_t)r->n * sizeof *w);
-    if (!w)
-        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
-    for (int i = 0; i < r->n; i++)
-        w[i] = -(int64_t)v[i];
-    int rc = ftk_sure_min(&s, w, r->n);
-    for (int i = 0; rc == FTKIT_OK && i < r->n; i++)
-        v[i] = (int)-w[i];
-    free(w);
-    return rc;
-}
-
-/* At an opening all ranks make the teams, by the same rules, and anew in each attempt: a rank may
- * be on another node then.  Teams of a file come from the ranks that have read the file. */
-int ftk_job_make_teams(const struct ftk_log_repair *r)
+int ftk_job_make_home(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
-    free(l->team);
     free(l->home);
-    l->team = malloc((size_t)r->n * sizeof *l->team);
     l->home = malloc((size_t)r->n * sizeof *l->home);
-    if (!l->team || !l->home)
-        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    if (!l->home)
+        return ftk_fail(FTKIT_ERR_NOMEM, "nodes");
     for (int k = 0; k < r->n; k++) /* a program sees the nodes of plane 0 in each plane */
         l->home[k] = r->domain[ftk_log_to_plane(k)];
-    ftk_log_make_teams(r->domain, r->n, l->team);
-    int rc = share_largest(r, l->team);
-    if (rc != FTKIT_OK)
-        return rc;
-    return l->team[0] >= 0 ? FTKIT_OK
-                           : ftk_fail(FTKIT_ERR_LOST, "all ranks that knew the teams are lost");
+    return FTKIT_OK;
 }
 
 int ftk_job_enter(const struct ftk_log_repair *r)

@@ -100,8 +100,10 @@ int ftk_recovery_quiesce(const struct ftk_log_repair *r)
 {
     const struct ftk_det_mode *mode = ftk_log.mode;
     int rc = ftk_job_enter(r);
-    if (rc == FTKIT_OK && (r->fresh || !ftk_log.team))
-        rc = r->fresh ? ftk_job_make_teams(r) : ftk_fail(FTKIT_ERR_INTERNAL, "no teams");
+    if (rc == FTKIT_OK && r->fresh)
+        rc = ftk_job_make_home(r);
+    if (rc == FTKIT_OK && (r->fresh || !ftk_teams()))
+        rc = r->fresh ? ftk_teams_make(r) : ftk_fail(FTKIT_ERR_INTERNAL, "no teams");
     if (rc == FTKIT_OK)
         rc = ftk_contexts_make(r);
     if (rc == FTKIT_OK && !r->fresh)

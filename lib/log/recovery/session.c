@@ -21,11 +21,6 @@
 #include "steps.h"
 #include "tail.h"
 
-static const int *teams_of(void)
-{
-    return ftk_log.team;
-}
-
 /* ---- opening and closing ------------------------------------------------------------- */
 
 static MPI_Comm comm_of_program(void)
@@ -208,7 +203,7 @@ static const struct ftk_log_ops log_ops = {
     .enter = ftk_alone_enter,
     .leave = ftk_alone_leave,
     .sound = ftk_alone_check,
-    .teams = teams_of,
+    .teams = ftk_teams,
     .share_teams = ftk_recovery_share_teams,
     .search = ftk_recovery_search,
     .quiesce = ftk_recovery_quiesce,

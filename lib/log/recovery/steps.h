@@ -26,6 +26,15 @@ void ftk_drain_poll(void);
  * such as a failure, ends the draining. */
 int ftk_drain_all(const int *not_from, int (*progress)(void *arg), void *arg);
 
+/* ---- teams.c ------------------------------------------------------------------------- */
+
+/* Collective over r->act, at an opening: make the table by the configuration. */
+int ftk_teams_make(const struct ftk_log_repair *r);
+/* team [n] is the table in force from now on; n is the number of ranks.  FTKIT_ERR_NOMEM: the
+ * table in force is the one before. */
+int ftk_teams_take(const int *team, int n);
+void ftk_teams_close(void);
+
 /* ---- line.c --------------------------------------------------------------------------- */
 
 /* Whether a send is under way, or the MPI still reads log entries. */
@@ -57,8 +66,8 @@ extern struct ftk_job_state {
 } ftk_job_state;
 /* The tables of a process that has just got its rank. */
 int ftk_job_enter(const struct ftk_log_repair *r);
-/* Collective over r->act, at an opening. */
-int ftk_job_make_teams(const struct ftk_log_repair *r);
+/* At an opening: the nodes that a program sees.  FTKIT_ERR_NOMEM. */
+int ftk_job_make_home(const struct ftk_log_repair *r);
 /* Collective over r->act: all ranks get ftk_job_state. */
 int ftk_job_share(const struct ftk_log_repair *r);
 /* The ranks have agreed: ftk_job_state becomes the state of this rank. */

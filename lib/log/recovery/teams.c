@@ -1,16 +1,50 @@
-/* Which rank is in which team.
+/* Which rank is in which team: the owner of the one table (ftk_log.team).
  *
- * SPDX-License-Identifier: BSD-3-Clause */
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The table is made at an opening.  In a repair each process takes the table of a survivor, which is
+ * the same.  Other files read the table by ftk_teams() and ftk_log_crosses(). */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/teams.h"
+#include "detect/sure.h"
 #include "log/p2p.h"
 #include "log/recovery.h"
+#include "steps.h"
+
+static int *table; /* [n] */
+
+static void set_table(int *team)
+{
+    free(table);
+    ftk_log.team = table = team;
+}
+
+const int *ftk_teams(void)
+{
+    return ftk_log.team;
+}
+
+int ftk_teams_take(const int *team, int n)
+{
+    int *own = malloc((size_t)n * sizeof *own);
+    if (!own)
+        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    memcpy(own, team, (size_t)n * sizeof *own);
+    set_table(own);
+    return FTKIT_OK;
+}
+
+void ftk_teams_close(void)
+{
+    set_table(NULL);
+}
 
 /* Teams that are written down are known to whoever opened the context with the first processes;
  * others have -1. */
-void ftk_log_make_teams(const int *domain, int n, int *team)
+static void by_configuration(const int *domain, int n, int *team)
 {
     const struct ftk_config *cfg = &ftk_log.ctx->cfg;
     bool written = *cfg->log_team_list || *cfg->log_team_file;
@@ -23,6 +57,40 @@ void ftk_log_make_teams(const int *domain, int n, int *team)
     ftk_teams_of_keys(cfg, domain, size, team);
     for (int r = size; r < n; r++)
         team[r] = team[r % size];
+}
+
+/* v [n]: the largest of each over all. */
+static int share_largest(const struct ftk_log_repair *r, int *v)
+{
+    const struct ftk_sure s = { r->act, NULL, "making the teams" };
+    int64_t *w = malloc((size_t)r->n * sizeof *w);
+    if (!w)
+        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    for (int i = 0; i < r->n; i++)
+        w[i] = -(int64_t)v[i];
+    int rc = ftk_sure_min(&s, w, r->n);
+    for (int i = 0; rc == FTKIT_OK && i < r->n; i++)
+        v[i] = (int)-w[i];
+    free(w);
+    return rc;
+}
+
+/* At an opening all ranks make the teams, by the same rules, and anew in each attempt: a rank may
+ * be on another node then.  Teams of a file come from the ranks that have read the file. */
+int ftk_teams_make(const struct ftk_log_repair *r)
+{
+    int *team = malloc((size_t)r->n * sizeof *team);
+    if (!team)
+        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    by_configuration(r->domain, r->n, team);
+    int rc = share_largest(r, team);
+    if (rc == FTKIT_OK && team[0] < 0)
+        rc = ftk_fail(FTKIT_ERR_LOST, "all ranks that knew the teams are lost");
+    if (rc == FTKIT_OK)
+        set_table(team);
+    else
+        free(team);
+    return rc;
 }
 
 /* How many teams there are, of what sizes; false: no memory. */
@@ -64,7 +132,7 @@ static int splits_domain(const struct ftkit_ctx *ctx, const int *team, int *with
 
 void ftk_teams_say(const struct ftkit_ctx *ctx)
 {
-    const int *team = ftk_log.team;
+    const int *team = ftk_teams();
     int teams = 0, least, most, with;
     if (ctx->rank != 0 || ctx->incarnation > 0 || !team)
         return;
