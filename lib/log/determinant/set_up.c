@@ -215,7 +215,8 @@ int ftk_set_up_next(uint32_t kind, const struct ftk_det **det)
         return FTK_DET_NOTHING;
     }
     if ((*det)->kind != kind) {
-        say_another_course("probes or tests what the lost process did not");
+        say_another_course(
+            "makes a probe, a test or a decision of another kind than the lost process");
         s.at = s.n;
         return FTK_DET_FREE;
     }

@@ -4,7 +4,8 @@
  *
  * Rank 0 initiates a set.  Each rank cuts: it copies its regions and the state of the log, and goes
  * on.  All later steps are made in calls of MPI and of ftkit.  No rank waits for another rank in
- * them, but when files are written without a helper thread:
+ * these steps, with one exception: if some rank has no helper thread that writes files, all ranks
+ * wait until the set is written.  The states:
  *
  *     INITIATED this rank knows that a set is due, and has not cut
  *     COUNTING  this rank has cut.  It tells each receiver how many messages it had sent on each
@@ -375,7 +376,8 @@ static bool is_overtaken(void)
     return ftk_overtake_length() > 0;
 }
 
-/* A rank that replays does not cut: what it has to repeat is of its last cut. */
+/* Whether this rank may cut.  A rank that replays may not: the calls that it has still to repeat
+ * follow its last cut. */
 static bool may_cut(void)
 {
     if (ftk_log.calls.seq < ftk_log.calls.n)
