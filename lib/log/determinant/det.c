@@ -58,7 +58,7 @@ static struct {
     size_t at_cancel; /* the first one whose receive has not begun again */
     bool hold;
     struct ftk_det *copy; /* what ftk_det_next() has returned last */
-} d;
+} det_state;
 
 /* The line of a set that is being written: see ftk_det_at_line().  Receives that were begun before
  * the line and are not in the lists were complete. */
@@ -76,7 +76,7 @@ static uint64_t epoch; /* the epoch id, as this process knows it */
 
 static struct ftk_det *list(void)
 {
-    return (struct ftk_det *)(void *)(d.now->head + 1);
+    return (struct ftk_det *)(void *)(det_state.now->head + 1);
 }
 
 static size_t count_of(const struct file *f)
@@ -86,7 +86,7 @@ static size_t count_of(const struct file *f)
 
 static size_t count(void)
 {
-    return d.now ? count_of(d.now) : 0;
+    return det_state.now ? count_of(det_state.now) : 0;
 }
 
 /* `ftkit run` names the files of its jobs by a number, so that it finds the files that a job has
@@ -175,11 +175,11 @@ int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t
 {
     n = whole(before, n);
     ftk_det_close(); /* the files of an earlier attempt */
-    d.file[0].fd = d.file[1].fd = -1;
-    d.now = &d.file[line & 1];
-    int rc = open_file(d.now, line, before, n, epoch_id);
+    det_state.file[0].fd = det_state.file[1].fd = -1;
+    det_state.now = &det_state.file[line & 1];
+    int rc = open_file(det_state.now, line, before, n, epoch_id);
     if (rc == FTKIT_OK) /* the other file: of a line that no rank asks for */
-        rc = open_file(&d.file[~line & 1], line + 1, NULL, 0, epoch_id);
+        rc = open_file(&det_state.file[~line & 1], line + 1, NULL, 0, epoch_id);
     if (rc != FTKIT_OK)
         ftk_det_close();
     return rc;
@@ -187,21 +187,21 @@ int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t
 
 void ftk_det_promise(uint64_t epoch_id)
 {
-    for (int i = 0; d.now && i < 2; i++)
-        d.file[i].head->next = epoch_id;
+    for (int i = 0; det_state.now && i < 2; i++)
+        det_state.file[i].head->next = epoch_id;
 }
 
 void ftk_det_installed(uint64_t epoch_id)
 {
-    for (int i = 0; d.now && i < 2; i++)
-        atomic_store_explicit(&d.file[i].head->epoch_id, epoch_id, memory_order_release);
+    for (int i = 0; det_state.now && i < 2; i++)
+        atomic_store_explicit(&det_state.file[i].head->epoch_id, epoch_id, memory_order_release);
     epoch = epoch_id;
 }
 
 void ftk_det_close(void)
 {
-    for (int i = 0; i < 2 && d.now; i++) {
-        struct file *f = &d.file[i];
+    for (int i = 0; i < 2 && det_state.now; i++) {
+        struct file *f = &det_state.file[i];
         if (f->head)
             (void)munmap(f->head, f->bytes);
         if (f->fd >= 0)
@@ -209,10 +209,10 @@ void ftk_det_close(void)
         if (f->fd >= 0)
             (void)shm_unlink(f->name);
     }
-    free(d.receive);
-    free(d.cancel);
-    free(d.copy);
-    memset(&d, 0, sizeof d);
+    free(det_state.receive);
+    free(det_state.cancel);
+    free(det_state.copy);
+    memset(&det_state, 0, sizeof det_state);
     free(at_line.wildcard);
     free(at_line.receive);
     memset(&at_line, 0, sizeof at_line);
@@ -222,14 +222,14 @@ static int go_back(void);
 
 static void begin_again(void)
 {
-    d.at = d.plan = d.nreceive = 0;
-    d.wildcards = d.nothings = 0;
-    d.ncancel = d.at_cancel = 0;
-    d.receives = 0;
-    free(d.receive);
-    free(d.cancel);
-    d.receive = NULL;
-    d.cancel = NULL;
+    det_state.at = det_state.plan = det_state.nreceive = 0;
+    det_state.wildcards = det_state.nothings = 0;
+    det_state.ncancel = det_state.at_cancel = 0;
+    det_state.receives = 0;
+    free(det_state.receive);
+    free(det_state.cancel);
+    det_state.receive = NULL;
+    det_state.cancel = NULL;
 }
 
 /* ---- the line ------------------------------------------------------------------------ */
@@ -237,7 +237,7 @@ static void begin_again(void)
 /* The file that `now` is not. */
 static struct file *other_file(void)
 {
-    return d.now == &d.file[0] ? &d.file[1] : &d.file[0];
+    return det_state.now == &det_state.file[0] ? &det_state.file[1] : &det_state.file[0];
 }
 
 /* In this order: a reader in between finds a line that no rank asks for. */
@@ -265,8 +265,8 @@ int ftk_det_at_line(const uint32_t *wildcards, size_t nw, const uint32_t *receiv
     free(at_line.receive);
     at_line.files = ONE_FILE;
     at_line.stop = SIZE_MAX;
-    at_line.wildcards = d.wildcards;
-    at_line.receives = d.receives;
+    at_line.wildcards = det_state.wildcards;
+    at_line.receives = det_state.receives;
     at_line.n = count();
     at_line.nwildcards = nw;
     at_line.nreceives = nr;
@@ -282,7 +282,7 @@ int ftk_det_cut(const uint32_t *wildcards, size_t nw, const uint32_t *receives, 
 {
     ftk_det_before_send(); /* failed probes and tests before the cut count no more */
     int rc = ftk_det_at_line(wildcards, nw, receives, nr);
-    if (rc != FTKIT_OK || !d.now)
+    if (rc != FTKIT_OK || !det_state.now)
         return rc;
     /* no rank asks for the interval before the last line: all know that line */
     begin_file(other_file(), ftk_log.line.count + 1);
@@ -303,7 +303,7 @@ void ftk_det_stop(void)
 
 bool ftk_det_is_past_stop(void)
 {
-    return at_line.stop != SIZE_MAX && (count() > at_line.stop || d.nothings > 0);
+    return at_line.stop != SIZE_MAX && (count() > at_line.stop || det_state.nothings > 0);
 }
 
 /* Pass each NONE whose failed calls the replay has made: a message of this rank followed them, and
@@ -311,18 +311,19 @@ bool ftk_det_is_past_stop(void)
 static void pass_nothings(void)
 {
     const struct ftk_det *n;
-    while ((n = upcoming()) && n->kind == FTK_DET_NONE && d.nothings >= n->n) {
-        d.nothings = 0;
-        d.at++;
+    while ((n = upcoming()) && n->kind == FTK_DET_NONE && det_state.nothings >= n->n) {
+        det_state.nothings = 0;
+        det_state.at++;
     }
 }
 
 bool ftk_det_plan_left(void)
 {
     pass_nothings();
-    return d.plan > 0
-           && (upcoming() || d.wildcards < d.nreceive
-               || (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n > d.receives));
+    return det_state.plan > 0
+           && (upcoming() || det_state.wildcards < det_state.nreceive
+               || (det_state.at_cancel < det_state.ncancel
+                   && det_state.cancel[det_state.at_cancel].n > det_state.receives));
 }
 
 static uint32_t new_number(const uint32_t *v, size_t n, uint32_t before, uint32_t number)
@@ -395,9 +396,9 @@ int ftk_det_restore(const struct ftk_det *v, size_t n)
 {
     n = whole(v, n);
     const size_t has = count();
-    if (!d.now || has >= n)
+    if (!det_state.now || has >= n)
         return FTKIT_OK;
-    int rc = reserve(d.now, n);
+    int rc = reserve(det_state.now, n);
     for (size_t i = has; rc == FTKIT_OK && i < n; i++)
         append_det(v[i]);
     return rc == FTKIT_OK ? go_back() : rc;
@@ -409,17 +410,17 @@ static void begin_interval(void)
         at_line.files == SINCE_CUT; /* the file of the interval has all since the cut */
     size_t n = 0;
     struct ftk_det *v = both ? NULL : since_line(count(), &n);
-    const uint32_t wildcards = d.wildcards - at_line.wildcards;
-    const uint32_t receives = d.receives - at_line.receives;
-    const uint32_t nothings = ftk_log.apart.open ? d.nothings : 0;
+    const uint32_t wildcards = det_state.wildcards - at_line.wildcards;
+    const uint32_t receives = det_state.receives - at_line.receives;
+    const uint32_t nothings = ftk_log.apart.open ? det_state.nothings : 0;
     begin_again();
-    d.wildcards = (uint32_t)at_line.nwildcards + wildcards;
-    d.receives = (uint32_t)at_line.nreceives + receives;
-    d.nothings = nothings;
-    if (d.now) {
-        d.now = &d.file[ftk_log.line.count & 1];
+    det_state.wildcards = (uint32_t)at_line.nwildcards + wildcards;
+    det_state.receives = (uint32_t)at_line.nreceives + receives;
+    det_state.nothings = nothings;
+    if (det_state.now) {
+        det_state.now = &det_state.file[ftk_log.line.count & 1];
         if (!both)
-            begin_file(d.now, ftk_log.line.count);
+            begin_file(det_state.now, ftk_log.line.count);
     }
     for (size_t i = 0; i < n; i++)
         append_det(v[i]);
@@ -431,13 +432,13 @@ void ftk_det_drop(void)
 {
     begin_again();
     at_line.files = ONE_FILE;
-    for (int i = 0; d.now && i < 2; i++)
-        atomic_store_explicit(&d.file[i].head->n, 0, memory_order_release);
+    for (int i = 0; det_state.now && i < 2; i++)
+        atomic_store_explicit(&det_state.file[i].head->n, 0, memory_order_release);
 }
 
 void ftk_det_hold(bool on)
 {
-    d.hold = on;
+    det_state.hold = on;
 }
 
 size_t ftk_det_count(void)
@@ -463,12 +464,12 @@ static int append_to(struct file *f, struct ftk_det det)
  * too, until all ranks know the commit: this process may be the only one that does. */
 static void append_det(struct ftk_det det)
 {
-    if (!d.now || d.hold)
+    if (!det_state.now || det_state.hold)
         return;
     int rc = FTKIT_OK;
     if (at_line.files != ONE_FILE)
         rc = append_to(other_file(), at_line.files == SINCE_CUT ? of_after(det) : of_before(det));
-    const int now = append_to(d.now, det); /* also when the other file is full */
+    const int now = append_to(det_state.now, det); /* also when the other file is full */
     if (rc != FTKIT_OK || now != FTKIT_OK)
         ftk_report(FTKIT_ERROR,
             "context %s: rank %d: %s: after a failure now the program may "
@@ -493,24 +494,24 @@ static int by_number(const void *a, const void *b)
 /* Find the determinant of each receive. */
 static int sort_out(void)
 {
-    for (size_t i = 0; i < d.plan; i++) {
+    for (size_t i = 0; i < det_state.plan; i++) {
         const struct ftk_det *det = &list()[i];
-        if (det->kind == FTK_DET_RECV && det->n > d.nreceive)
-            d.nreceive = det->n;
-        d.ncancel += det->kind == FTK_DET_CANCEL;
+        if (det->kind == FTK_DET_RECV && det->n > det_state.nreceive)
+            det_state.nreceive = det->n;
+        det_state.ncancel += det->kind == FTK_DET_CANCEL;
     }
-    d.receive = calloc(d.nreceive + 1, sizeof *d.receive);
-    d.cancel = calloc(d.ncancel + 1, sizeof *d.cancel);
-    if (!d.receive || !d.cancel)
+    det_state.receive = calloc(det_state.nreceive + 1, sizeof *det_state.receive);
+    det_state.cancel = calloc(det_state.ncancel + 1, sizeof *det_state.cancel);
+    if (!det_state.receive || !det_state.cancel)
         return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
-    for (size_t i = 0, c = 0; i < d.plan; i++) {
+    for (size_t i = 0, c = 0; i < det_state.plan; i++) {
         const struct ftk_det *det = &list()[i];
         if (det->kind == FTK_DET_RECV && det->n > 0)
-            d.receive[det->n - 1] = (uint32_t)i + 1;
+            det_state.receive[det->n - 1] = (uint32_t)i + 1;
         if (det->kind == FTK_DET_CANCEL)
-            d.cancel[c++] = *det;
+            det_state.cancel[c++] = *det;
     }
-    qsort(d.cancel, d.ncancel, sizeof *d.cancel, by_number);
+    qsort(det_state.cancel, det_state.ncancel, sizeof *det_state.cancel, by_number);
     return FTKIT_OK;
 }
 
@@ -519,8 +520,8 @@ static int go_back(void)
 {
     begin_again();
     at_line.files = ONE_FILE;
-    d.plan = count();
-    return d.plan > 0 ? sort_out() : FTKIT_OK;
+    det_state.plan = count();
+    return det_state.plan > 0 ? sort_out() : FTKIT_OK;
 }
 
 /* A process that is before the line repeats and records nothing. */
@@ -548,9 +549,9 @@ enum ftk_cancel_known ftk_det_await_cancel(uint32_t number)
 {
     unsigned turns = 0;
     while (counts() && number > 0) {
-        for (size_t i = 0; i < d.ncancel; i++)
-            if (d.cancel[i].n == number)
-                return d.cancel[i].a != 0 ? FTK_CANCEL_DONE : FTK_CANCEL_TOO_LATE;
+        for (size_t i = 0; i < det_state.ncancel; i++)
+            if (det_state.cancel[i].n == number)
+                return det_state.cancel[i].a != 0 ? FTK_CANCEL_DONE : FTK_CANCEL_TOO_LATE;
         if (!ftk_mode_await(&turns))
             break;
     }
@@ -561,44 +562,44 @@ enum ftk_cancel_known ftk_det_await_cancel(uint32_t number)
 static bool add_to_plan(size_t i)
 {
     const struct ftk_det det = list()[i];
-    if (det.kind == FTK_DET_RECV && det.n > d.nreceive) {
-        uint32_t *all = realloc(d.receive, (det.n + 1) * sizeof *all);
+    if (det.kind == FTK_DET_RECV && det.n > det_state.nreceive) {
+        uint32_t *all = realloc(det_state.receive, (det.n + 1) * sizeof *all);
         if (!all)
             return false;
-        memset(all + d.nreceive, 0, (det.n - d.nreceive) * sizeof *all);
-        d.receive = all;
-        d.nreceive = det.n;
+        memset(all + det_state.nreceive, 0, (det.n - det_state.nreceive) * sizeof *all);
+        det_state.receive = all;
+        det_state.nreceive = det.n;
     }
     if (det.kind == FTK_DET_RECV && det.n > 0)
-        d.receive[det.n - 1] = (uint32_t)i + 1;
+        det_state.receive[det.n - 1] = (uint32_t)i + 1;
     if (det.kind == FTK_DET_CANCEL) {
-        struct ftk_det *all = realloc(d.cancel, (d.ncancel + 1) * sizeof *all);
+        struct ftk_det *all = realloc(det_state.cancel, (det_state.ncancel + 1) * sizeof *all);
         if (!all)
             return false;
-        d.cancel = all;
-        d.cancel[d.ncancel++] = det;
-        qsort(d.cancel, d.ncancel, sizeof *d.cancel, by_number);
+        det_state.cancel = all;
+        det_state.cancel[det_state.ncancel++] = det;
+        qsort(det_state.cancel, det_state.ncancel, sizeof *det_state.cancel, by_number);
     }
-    d.plan = i + 1;
+    det_state.plan = i + 1;
     return true;
 }
 
 /* A determinant that this rank has recorded by itself, behind its plan: its call is over. */
 static void pass_own(size_t i)
 {
-    d.plan = i + 1;
-    d.at = d.at > i ? d.at : i + 1;
+    det_state.plan = i + 1;
+    det_state.at = det_state.at > i ? det_state.at : i + 1;
 }
 
 bool ftk_det_learn(const struct ftk_det *v, size_t from, size_t n)
 {
-    if (!d.now || from > count())
+    if (!det_state.now || from > count())
         return false;
     const size_t own = count();
     for (size_t i = from; i < from + n; i++) {
         if (i < own && memcmp(&list()[i], &v[i - from], sizeof *v) != 0)
             return false;
-        if (i < own && i >= d.plan)
+        if (i < own && i >= det_state.plan)
             pass_own(i);
         if (i < own)
             continue;
@@ -618,15 +619,15 @@ uint32_t ftk_det_receive(int *source, int *tag)
 {
     if (!counts())
         return 0;
-    uint32_t number = ++d.wildcards;
+    uint32_t number = ++det_state.wildcards;
     return ftk_det_match(number, source, tag) ? 0 : number;
 }
 
 bool ftk_det_match(uint32_t number, int *source, int *tag)
 {
-    if (number > d.nreceive || !d.receive[number - 1])
+    if (number > det_state.nreceive || !det_state.receive[number - 1])
         return false;
-    const struct ftk_det *det = &list()[d.receive[number - 1] - 1];
+    const struct ftk_det *det = &list()[det_state.receive[number - 1] - 1];
     *source = det->a;
     *tag = det->b;
     return true;
@@ -643,11 +644,14 @@ uint32_t ftk_det_begun(enum ftk_cancel_known *cancel)
     *cancel = FTK_CANCEL_UNKNOWN;
     if (!counts())
         return 0;
-    uint32_t number = ++d.receives;
-    while (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n < number)
-        d.at_cancel++;
-    if (d.at_cancel < d.ncancel && d.cancel[d.at_cancel].n == number)
-        *cancel = d.cancel[d.at_cancel].a != 0 ? FTK_CANCEL_DONE : FTK_CANCEL_TOO_LATE;
+    uint32_t number = ++det_state.receives;
+    while (
+        det_state.at_cancel < det_state.ncancel && det_state.cancel[det_state.at_cancel].n < number)
+        det_state.at_cancel++;
+    if (det_state.at_cancel < det_state.ncancel
+        && det_state.cancel[det_state.at_cancel].n == number)
+        *cancel =
+            det_state.cancel[det_state.at_cancel].a != 0 ? FTK_CANCEL_DONE : FTK_CANCEL_TOO_LATE;
     return number;
 }
 
@@ -667,19 +671,19 @@ static bool of_receive(uint32_t kind)
 /* The next determinant of a probe, a test or a wait. */
 static const struct ftk_det *upcoming(void)
 {
-    while (d.at < d.plan && of_receive(list()[d.at].kind))
-        d.at++;
-    return d.at < d.plan ? &list()[d.at] : NULL;
+    while (det_state.at < det_state.plan && of_receive(list()[det_state.at].kind))
+        det_state.at++;
+    return det_state.at < det_state.plan ? &list()[det_state.at] : NULL;
 }
 
 /* A copy of a determinant and its MORE: the list may move before the caller has read them. */
 static const struct ftk_det *copy_of(const struct ftk_det *det)
 {
     const size_t n = 1 + (size_t)(ftk_det_has_more(det->kind) ? det->a : 0);
-    struct ftk_det *copy = realloc(d.copy, n * sizeof *copy);
+    struct ftk_det *copy = realloc(det_state.copy, n * sizeof *copy);
     if (!copy)
         return det;
-    d.copy = copy;
+    det_state.copy = copy;
     memcpy(copy, det, n * sizeof *copy);
     return copy;
 }
@@ -687,13 +691,13 @@ static const struct ftk_det *copy_of(const struct ftk_det *det)
 /* ftk_det_next() by the list of determinants. */
 static int next_of_list(uint32_t kind, const struct ftk_det **det)
 {
-    if (!counts() || (d.plan == 0 && !ftk_log.mode->follows))
+    if (!counts() || (det_state.plan == 0 && !ftk_log.mode->follows))
         return FTK_DET_FREE;
     if (!await_next())
         return FTK_DET_FREE;
     *det = upcoming();
-    if (d.nothings < (*det)->n) {
-        d.nothings++;
+    if (det_state.nothings < (*det)->n) {
+        det_state.nothings++;
         return FTK_DET_NOTHING;
     }
     if ((*det)->kind != kind) {
@@ -703,11 +707,11 @@ static int next_of_list(uint32_t kind, const struct ftk_det **det)
             ftk_log.ctx->cfg.name, ftk_log.me,
             ftk_log.in_set_up ? " (in set-up, from ftkit_open to ftkit_recover)" : "");
         ftk_log.stats.differs++;
-        d.plan = d.at;
+        det_state.plan = det_state.at;
         return FTK_DET_FREE;
     }
-    d.at += 1 + (size_t)(ftk_det_has_more((*det)->kind) ? (*det)->a : 0);
-    d.nothings = 0;
+    det_state.at += 1 + (size_t)(ftk_det_has_more((*det)->kind) ? (*det)->a : 0);
+    det_state.nothings = 0;
     *det = copy_of(*det);
     return FTK_DET_THIS;
 }
@@ -732,8 +736,8 @@ void ftk_det_found(uint32_t kind, int a, int b)
         ftk_set_up_outcome(kind, a);
     if (!counts())
         return;
-    append_det((struct ftk_det){ kind, d.nothings, a, b });
-    d.nothings = 0;
+    append_det((struct ftk_det){ kind, det_state.nothings, a, b });
+    det_state.nothings = 0;
     recorded();
 }
 
@@ -750,21 +754,21 @@ int ftk_det_value(const void *data, size_t bytes)
 {
     const char *from = data;
     const size_t n = (bytes + FTK_DET_BYTES - 1) / FTK_DET_BYTES;
-    if (!counts() || !d.now || d.hold)
+    if (!counts() || !det_state.now || det_state.hold)
         return FTKIT_OK;
-    int rc = reserve(d.now, count() + 1 + n);
+    int rc = reserve(det_state.now, count() + 1 + n);
     if (rc == FTKIT_OK && at_line.files != ONE_FILE)
         rc = reserve(other_file(), count_of(other_file()) + 1 + n);
     if (rc != FTKIT_OK)
         return ftk_fail(FTKIT_ERR_NOSPACE, "a decided value: %s", ftk_detail_text());
-    append_det((struct ftk_det){ FTK_DET_VALUE, d.nothings, (int32_t)n, (int32_t)bytes });
+    append_det((struct ftk_det){ FTK_DET_VALUE, det_state.nothings, (int32_t)n, (int32_t)bytes });
     for (size_t at = 0; at < bytes; at += FTK_DET_BYTES) {
         struct ftk_det more = { .kind = FTK_DET_MORE };
         memcpy((char *)&more + offsetof(struct ftk_det, n), from + at,
             bytes - at < FTK_DET_BYTES ? bytes - at : FTK_DET_BYTES);
         append_det(more);
     }
-    d.nothings = 0;
+    det_state.nothings = 0;
     recorded();
     return FTKIT_OK;
 }
@@ -773,7 +777,7 @@ void ftk_det_found_nothing(void)
 {
     ftk_set_up_nothing();
     if (counts())
-        d.nothings++;
+        det_state.nothings++;
 }
 
 void ftk_det_before_send(void)
@@ -781,10 +785,10 @@ void ftk_det_before_send(void)
     if (!counts())
         return;
     pass_nothings();
-    if (d.nothings == 0 || upcoming())
+    if (det_state.nothings == 0 || upcoming())
         return;
-    append_det((struct ftk_det){ FTK_DET_NONE, d.nothings, 0, 0 });
-    d.nothings = 0;
+    append_det((struct ftk_det){ FTK_DET_NONE, det_state.nothings, 0, 0 });
+    det_state.nothings = 0;
     recorded();
 }
 
@@ -905,8 +909,8 @@ void ftk_det_set_stable(int peer, size_t n)
 
 const struct ftk_det *ftk_det_own(uint64_t line, size_t *n)
 {
-    const struct file *f = &d.file[line & 1];
-    bool mine = d.now && f->head->lines == line;
+    const struct file *f = &det_state.file[line & 1];
+    bool mine = det_state.now && f->head->lines == line;
     *n = mine ? (size_t)atomic_load_explicit(&f->head->n, memory_order_relaxed) : 0;
     return mine ? (const struct ftk_det *)(const void *)(f->head + 1) : NULL;
 }
