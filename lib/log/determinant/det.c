@@ -703,7 +703,8 @@ static int next_of_list(uint32_t kind, const struct ftk_det **det)
     if ((*det)->kind != kind) {
         ftk_report(FTKIT_ERROR,
             "context %s: rank %d does not take the same course as before the failure: its "
-            "next probe, test or decision is of another kind than the recorded one%s",
+            "next probe, test, MPI_Waitany, MPI_Waitsome or ftkit_decide is of another kind than "
+            "the recorded call%s",
             ftk_log.ctx->cfg.name, ftk_log.me,
             ftk_log.in_set_up ? " (in set-up, from ftkit_open to ftkit_recover)" : "");
         ftk_log.stats.differs++;
