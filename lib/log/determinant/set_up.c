@@ -216,8 +216,8 @@ int ftk_set_up_next(uint32_t kind, const struct ftk_det **det)
     }
     if ((*det)->kind != kind) {
         say_another_course(
-            "makes a probe, test, MPI_Waitany, MPI_Waitsome or ftkit_decide of another kind than the "
-            "lost process");
+            "makes a probe, test, MPI_Waitany, MPI_Waitsome or ftkit_decide of another kind than "
+            "the lost process");
         s.at = s.n;
         return FTK_DET_FREE;
     }
