@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A line makes the number of the kind and the entry in the table of core/memory_kind.c.  The file of
- * a kind defines its operations, const struct ftk_memory_ops ftk_memory_<word> (memory_kind.h).
+ * A line makes the number of the kind and the entry in the table of core/memory_kind.c.  The file
+ * of a kind defines its operations, const struct ftk_memory_ops ftk_memory_<word> (memory_kind.h).
  * Host memory comes first: a pointer that no other kind owns is host memory. */
 #ifndef FTK_MEMORY_KINDS_H
 #define FTK_MEMORY_KINDS_H

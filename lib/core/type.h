@@ -30,8 +30,8 @@ size_t ftk_type_room(const struct ftk_type *t, size_t count);
 
 /* Copy count items at data, which is memory of that kind, into out [count * item_bytes], or back.
  * count may be larger than an int: MPI gets pieces.  MPI gets host memory only: of other memory a
- * piece with its holes is copied first.  FTKIT_ERR_MPI; FTKIT_ERR_TYPE: an item with holes is larger
- * than 2 GiB, or lies in front of the item before, in memory of another kind. */
+ * piece with its holes is copied first.  FTKIT_ERR_MPI; FTKIT_ERR_TYPE: an item with holes is
+ * larger than 2 GiB, or lies in front of the item before, in memory of another kind. */
 int ftk_type_pack(const struct ftk_type *t, enum ftk_memory_kind memory, const void *data,
     size_t count, void *out);
 int ftk_type_unpack(const struct ftk_type *t, enum ftk_memory_kind memory, const void *in,

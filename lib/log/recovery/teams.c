@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The table is made at an opening.  In a repair each process takes the table of a survivor, which is
- * the same.  Other files read the table by ftk_teams() and ftk_log_crosses(). */
+ * The table is made at an opening.  In a repair each process takes the table of a survivor, which
+ * is the same.  Other files read the table by ftk_teams() and ftk_log_crosses(). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
