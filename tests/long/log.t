@@ -34,7 +34,8 @@ my @teams = (
     { FTKIT_LOG_TEAM_LIST => '0,2 1,3' },
 );
 # what memory alone, with one copy, does not stand
-my $lost = qr/no copy or parity is left|before the first set was written/;
+my $lost = qr/no\ copy\ or\ parity\ is\ left|before\ the\ first\ set\ was\ written
+    |lost\ in\ ftkit_close,\ before\ its\ program\ could\ end/x;
 my @loop = qw(app.step app.mid app.inflight ckpt.begin ckpt.sized ckpt.packed ckpt.sealed
     ckpt.voted ckpt.committed log.drained);
 my @repair = qw(repair.shrink repair.shrunk repair.census repair.plan repair.build

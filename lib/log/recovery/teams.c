@@ -79,7 +79,7 @@ static int share_largest(const struct ftk_log_repair *r, int *v)
  * be on another node then.  Teams of a file come from the ranks that have read the file. */
 int ftk_teams_make(const struct ftk_log_repair *r)
 {
-    int *team = malloc((size_t)r->n * sizeof *team);
+    int *team = calloc((size_t)r->n, sizeof *team);
     if (!team)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
     by_configuration(r->domain, r->n, team);
