@@ -100,6 +100,7 @@ sub options
 }
 
 my %option = map { $_ => options($usage{$_}) } @commands;
+chdir($tmp) or die "$tmp: $!\n";
 ok($option{run}{'--mca'}[0] eq 'KEY VALUE' && $option{export}{'--format'}[1] eq 'raw' && !$option{ls}{'--keep'},
     'options of the texts are found');
 my %all = map { %$_ } values %option;
@@ -121,6 +122,7 @@ for my $command (@commands) {
         ? map { $_ => 1 } $1 =~ /^\.TP\n\.B (\S+)$/mg : ();
     ok($code{0} || $code{1}, '... and so are its exit codes');
 }
+ok(!-e 'DIR', 'a command that is refused makes no directory');
 
 # ---- mistakes --------------------------------------------------------------------------------
 

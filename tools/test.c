@@ -149,16 +149,6 @@ static int take_file(struct ftk_test *t)
     return 0;
 }
 
-static int take_directory(struct ftk_test *t)
-{
-    if (mkdir(optarg, 0777) != 0 || !realpath(optarg, t->dir)) {
-        return ftk_usage_wrong(
-            ftk_test_usage, "--directory: cannot make %s: %s", optarg, strerror(errno));
-    }
-    t->keep = true;
-    return 0;
-}
-
 static int take_option(struct ftk_test *t, int c)
 {
     switch (c) {
@@ -206,7 +196,8 @@ static int take_option(struct ftk_test *t, int c)
         ftk_list_add(&t->more, "%s", optarg);
         return 0;
     case O_DIRECTORY:
-        return take_directory(t);
+        t->kept = optarg;
+        return 0;
     case O_JSON:
         t->json = true;
         return 0;
@@ -247,6 +238,15 @@ static int find_program(struct ftk_test *t)
     return 0;
 }
 
+/* When all options are right: a command that is refused makes no directory. */
+static int make_directory(struct ftk_test *t)
+{
+    if (mkdir(t->kept, 0777) == 0 && realpath(t->kept, t->dir))
+        return 0;
+    return ftk_usage_wrong(
+        ftk_test_usage, "--directory: cannot make %s: %s", t->kept, strerror(errno));
+}
+
 static int parse(struct ftk_test *t, int argc, char **argv)
 {
     int c, rc = 0;
@@ -258,7 +258,9 @@ static int parse(struct ftk_test *t, int argc, char **argv)
         rc = check_options(t);
     if (rc == 0)
         rc = find_program(t);
-    return rc != 0 ? rc : ftk_trial_check(t);
+    if (rc == 0)
+        rc = ftk_trial_check(t);
+    return rc == 0 && t->kept ? make_directory(t) : rc;
 }
 
 /* ---- the runs ------------------------------------------------------------------------ */

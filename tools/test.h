@@ -15,8 +15,9 @@ struct ftk_test {
     uint64_t seed;
     double timeout_s; /* of one run, 0: not given */
     double tolerance; /* -1: results must be equal byte by byte */
-    bool json, keep, regions, output;
+    bool json, regions, output;
     const char *period;     /* checkpoint.period, NULL: as without the test */
+    const char *kept;       /* directory of the test that stays; NULL: one that is removed */
     struct ftk_list files;  /* results, relative to the directory of a run */
     struct ftk_list inputs; /* to be copied into the directory of each run */
     struct ftk_list faults; /* --kill and --flip, as pairs of option and value */

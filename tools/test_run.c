@@ -180,7 +180,7 @@ int ftk_trial_begin(struct ftk_test *t)
 {
     const char *tmp = getenv("TMPDIR");
     struct sigaction act = { .sa_handler = on_signal }; /* no SA_RESTART: waitpid() returns */
-    if (!t->keep) {
+    if (!t->kept) {
         int n = snprintf(t->dir, sizeof t->dir, "%s/ftkit-test.XXXXXX", tmp && *tmp ? tmp : "/tmp");
         if (n > (int)sizeof t->dir - 64 || !mkdtemp(t->dir)) {
             ftk_tool_say("cannot make %s: %s", t->dir, strerror(errno));
@@ -242,7 +242,7 @@ int ftk_trial_run(const struct ftk_test *t, struct ftk_trial *x, double like_s)
 
 void ftk_trial_end(const struct ftk_test *t, bool remove)
 {
-    if (remove && !t->keep)
+    if (remove && !t->kept)
         ftk_litter_tree(t->dir);
     else
         fprintf(stderr, "ftkit test: the files of the runs are in %s\n", t->dir);
