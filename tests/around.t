@@ -21,7 +21,8 @@ push(@moments, qw(scrub.begin:2:3 ckpt.begin:2:4 ckpt.committed:0:2)) if $all;
 sub run_around {
     my ($shape, $places, $env, $fault) = @_;
     return job(program => $program, args => [$shape, $places], n => 3, fault => $fault,
-        run => ['--no-relaunch', $env->{FTKIT_REPLICAS_LOST} ? ('--replicas', 2) : ()], env => { FTKIT_CHECKPOINT_PERIOD => '3 calls', FTKIT_RECOVER_STALL => '20s', %$env });
+        run => ['--no-relaunch', $env->{FTKIT_REPLICAS_LOST} ? ('--replicas', 2) : ()],
+        env => { FTKIT_CHECKPOINT_PERIOD => '3 calls', FTKIT_RECOVER_STALL => '20s', %$env });
 }
 
 my ($want) = run_around('top', '', {}, undef)->{log} =~ /^around: (\d+)$/m;
@@ -29,7 +30,8 @@ ok($want, 'the undisturbed run');
 
 my %log = (FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'rank');
 my %clone = (%log, FTKIT_REPLICAS_LOST => 'clone');
-my @cases = (['top', 'bae', {}], ['bottom', 'bae', {}], ['top', 'bae', \%log], ['bottom', 'bae', \%log]);
+my @cases = (['top', 'bae', {}], ['bottom', 'bae', {}], ['top', 'bae', \%log],
+    ['bottom', 'bae', \%log]);
 if ($all) {
     for my $env ({}, \%log) {
         push(@cases, map { my $s = $_; map { ([$s, $_, $env]) } qw(b a e) } qw(top bottom));
@@ -40,7 +42,8 @@ for my $c (@cases) {
     my ($shape, $places, $env) = @$c;
     for my $moment (@moments) {
         next if $places eq 'e' && $moment =~ /^scrub/; # too few calls
-        my $what = "$shape, $places" . ($env == \%clone ? ', replicas' : %$env ? ', with the log' : '') . ", killed at $moment";
+        my $with = $env == \%clone ? ', replicas' : %$env ? ', with the log' : '';
+        my $what = "$shape, $places$with, killed at $moment";
         my $j = run_around($shape, $places, $env, "$moment:kill");
         my ($got) = $j->{log} =~ /^around: (\d+)$/m;
         my $good = $j->{rc} == 0 && $got && $got == $want && @{ $j->{faults} } == 1;
