@@ -24,7 +24,7 @@ int ftk_halt_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
     (void)bad;
     int rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_WAIT);
     for (int tries = 0; rc == FTKIT_OK && tries < HALT_TRIES; tries++) {
-        /* the vote of the drain has told both to all ranks */
+        /* all ranks know both from the vote of the drain */
         if (!ctx->cfg.h5_enabled || ctx->durable >= ctx->committed || ctx->flush.agreed)
             break;
         rc = ftk_flush_set(ch, ctx->committed, 2, false);

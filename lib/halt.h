@@ -1,4 +1,4 @@
-/* The end of a job that was asked to stop: its last set, and who is told.
+/* The end of a job that was asked to stop: its last set, and who learns of the end.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_HALT_H

@@ -181,7 +181,7 @@ static bool is_same_directory(const char *a, const char *b)
 }
 
 /* Two contexts of one name and directory would take each other's sets.  Contexts in different
- * processes are told apart by the owner of the sets (store/owner.h). */
+ * the owner of the sets distinguishes the processes (store/owner.h). */
 static int check_twins(const struct ftk_config *cfg)
 {
     const struct ftkit_ctx *c = ftk_detect_first();
@@ -277,7 +277,7 @@ static int repair_now(struct ftkit_ctx *ctx)
     return ftk_repair(ctx, MPI_COMM_NULL);
 }
 
-/* An error ends the job on all processes, spares included: the plan of a repair tells them. */
+/* An error ends the job on all processes, spares included: the plan of a repair says so. */
 static int open_planes(struct ftkit_ctx *ctx)
 {
     int rc = ftk_planes_open(ctx, ctx->epoch == 1);

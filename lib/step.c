@@ -4,8 +4,8 @@
  *
  * A survivor returns to its loop from a call of ftkit_checkpoint(), a replacement from its first
  * one.  Here both return from the same call of the program, so both go through the same code
- * before the next one.  The region "ftkit.step" tells the set of the first step from all others:
- * ranks that return to that set have to begin again as in a fresh start. */
+ * before the next one.  The region "ftkit.step" distinguishes the set of the first step from all
+ * others: ranks that return to that set have to begin again as in a fresh start. */
 #include "set/region.h"
 
 /* The code with which the body is entered.  News must not be missed, so an error waits. */

@@ -1,4 +1,4 @@
-/* ftkit failures: what a log of failures tells about the machine: how often it fails, how many
+/* ftkit failures: what a log of failures says about the machine: how often it fails, how many
  * nodes at once, and by which laws; or a log by given laws.
  *
  * SPDX-License-Identifier: BSD-3-Clause */

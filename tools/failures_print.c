@@ -40,7 +40,7 @@ static struct text moment_text(const struct ftk_failure_result *r, double at_s)
     return t;
 }
 
-/* A probability; one below least is not told from it. */
+/* A probability; one below least is not distinguished from it. */
 static struct text p_text(double p, double least)
 {
     struct text t = { "" };

@@ -5,7 +5,7 @@
  * mpirun gives its standard input to rank 0.  An attempt that is lost has read it, and so has a
  * rank 0 that is lost.  A regular file is set back before each attempt.  What comes by a pipe is
  * kept in a file of the run while a thread hands it on to mpirun, so the next attempt gets it
- * again.  FTKIT_RUN_INPUT tells a new rank 0 where to read (lib/core/input.h).  A terminal, and
+ * again.  FTKIT_RUN_INPUT says where a new rank 0 reads (lib/core/input.h).  A terminal, and
  * /dev/null, are left alone: a job in the background that reads its terminal would be stopped. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -8,7 +8,7 @@
 
 enum { WIDTH = 800, NAMES = 210, BARS = 470, HEAD = 84, ROW = 30, BAR = 20 };
 
-/* of PL_PARTS; told apart also without colours, by their order and the thin lines between them */
+/* of PL_PARTS; without colours their order and the thin lines between them distinguish them */
 static const char *const colours[PL_PARTS] = { "#0067a8", "#a3407f", "#007a5a", "#c44500",
     "#9c6700" };
 

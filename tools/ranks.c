@@ -46,7 +46,7 @@ struct ftk_ranks {
     bool *seen; /* [run->total], by number */
     int nseen;
     long local_size;       /* number of ranks on this node, -1: not known */
-    bool off;              /* no looks: ranks cannot be told from other processes */
+    bool off;              /* no looks: ranks cannot be distinguished from other processes */
     bool opened;           /* a context has been opened */
     bool hunting;          /* there may be ranks that have not been seen */
     double begin;          /* of the attempt */

@@ -238,7 +238,7 @@ struct ftk_replica_state {
     uint64_t line; /* that line: with another one tries count as 0 */
     uint64_t found, corrected;
     unsigned stale; /* bit p: plane p stands still until the next set */
-    int shared;     /* replicas on a node of another one of their rank; told when it grows */
+    int shared;     /* replicas on a node of another one of their rank; reported when it grows */
     enum ftk_sets sets;
     int place; /* enum ftk_dog_place: the call of ftkit in which this rank is, or was last */
     uint64_t takeovers, clones;

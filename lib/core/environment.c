@@ -17,7 +17,7 @@ struct ftk_environment ftk_environment_of(long pid)
     FILE *in = fopen(path, "re");
     FILE *out = in ? open_memstream(&e.text, &e.bytes) : NULL;
     while (out && (n = fread(chunk, 1, sizeof chunk, in)) > 0)
-        (void)fwrite(chunk, 1, n, out); /* fclose() tells */
+        (void)fwrite(chunk, 1, n, out); /* fclose() reports an error */
     if (out)
         (void)fputc('\0', out);
     if (in)

@@ -12,8 +12,8 @@
  *     longest stretch that the other process has ever computed between two ftkit calls, if that
  *     is more
  *   - a process has vanished, and no repair has followed for REPORT_S: the first process of the
- *     page tells MPI, so the process counts as lost
- *   - MPI cannot be told, and after that limit no process repairs: the job is ended
+ *     page gives MPI notice, so the process counts as lost
+ *   - MPI takes no notice, and after that limit no process repairs: the job is ended
  *   - a repair lasts for twice that limit although all processes have come: the job is ended
  *   - no rank has made progress for stall_s: the job hangs; it is ended
  *   - no rank has made progress for say_s (or three times the longest stretch), and the ranks

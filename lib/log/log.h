@@ -7,7 +7,7 @@
  * The log translates ranks of a virtual communicator to ranks of the duplicate.  So a split of a
  * communicator makes no communicator of the MPI, and a repair makes the duplicates and nothing
  * else.  When all duplicates are in use, further communicators share one duplicate, and the upper
- * bits of the tag tell their messages apart.
+ * bits of the tag distinguish their messages.
  *
  * All that a program sends is messages from rank to rank: a collective is a schedule of such
  * messages (coll/), and the construction of a communicator is a collective (mpi/construct.c).  Only
@@ -78,7 +78,7 @@ struct ftk_log_line {
     uint64_t count;             /* lines committed so far */
     uint64_t calls, next_event; /* of ctx, at the line */
     enum ftk_line_state state;
-    unsigned rounds; /* of telling counts, in this epoch */
+    unsigned rounds; /* of announcing counts, in this epoch */
     bool shunned;    /* a rank has gone back to the line, or began there: see recovery/calls.c */
     bool none_yet;   /* before the first line every rank is a team of its own */
     bool of_earlier_job; /* the line was written by an earlier job, and has no set-up log */
@@ -106,7 +106,7 @@ struct ftk_log_calls {
 struct ftk_log_apart {
     bool on;      /* lines after the first one are apart: messages are counted on all channels */
     bool open;    /* this rank has cut, and the set is neither committed nor given up */
-    bool told;    /* ... and all senders have told how many messages they had sent */
+    bool told;    /* ... and all senders have announced how many messages they had sent */
     bool halted;  /* the set of a halt is committed: all calls fail */
     uint64_t set; /* the set of the cut */
 };

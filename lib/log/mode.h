@@ -69,7 +69,7 @@ struct ftk_det_mode {
     /* This rank needs an outcome that it has not got yet.  If it follows: one look, and whether to
      * look again; turns as for ftk_log_progress().  False: this rank decides, or rolls back. */
     bool (*await)(unsigned *turns);
-    /* A receive is not posted until the leader tells its match. */
+    /* A receive is not posted until the leader announces its match. */
     void (*withheld)(void);
     /* This rank has received all messages for the set of this call of ftkit_checkpoint().  One look
      * whether it has all determinants before the set. */

@@ -160,7 +160,7 @@ int ftk_overtake_note(uint64_t seq, int context, int source, int tag);
 size_t ftk_overtake_count(const struct ftk_channel *s, const struct ftk_req *q);
 /* How many messages the list has; 0: no receive is overtaken. */
 size_t ftk_overtake_length(void);
-/* Drop the messages that tell nothing of the receives under way. */
+/* Drop the messages that say nothing of the receives under way. */
 void ftk_overtake_tidy(void);
 /* No receive under way has been matched. */
 void ftk_overtake_clear(void);

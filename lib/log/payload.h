@@ -175,7 +175,7 @@ size_t ftk_channel_bytes(void); /* memory of all channels */
 int ftk_channel_has(int context, int source, int tag, uint64_t n);
 /* The place of a reception with a sequence number among those of its channel, from 0. */
 uint64_t ftk_channel_place(const struct ftk_channel *s, uint64_t seq);
-/* Line apart, when the sender has told its number: how many messages of the channel are early. */
+/* Line apart, when the sender has announced its number: early messages of the channel. */
 static inline uint64_t ftk_channel_early(const struct ftk_channel *s)
 {
     return s->at_line > s->at_cut ? s->at_line - s->at_cut : 0;
@@ -206,8 +206,8 @@ void ftk_suppress_drop(const bool *back);
 int ftk_late_received(const struct ftk_channel *s, uint64_t seq, const void *data, size_t bytes);
 /* Whether ftk_late_received() would keep a copy. */
 bool ftk_late_wants(const struct ftk_channel *s, uint64_t seq);
-/* All senders have told their numbers, and all late messages have come: drop the copies of other
- * messages; *late: the late ones, in the order of their receives, until the set is over.
+/* All senders have announced their numbers, and all late messages have come: drop the copies of
+ * other messages; *late: the late ones, in the order of their receives, until the set is over.
  * FTKIT_ERR_NOMEM: the copies stay as they are. */
 int ftk_late_settle(const struct ftk_unexp **late);
 size_t ftk_late_count(void);

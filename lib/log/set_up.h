@@ -42,7 +42,7 @@ static inline uint32_t ftk_set_up_number(const struct ftk_req *r)
 uint32_t ftk_set_up_receive(void);
 /* The receive with that number was cancelled in time. */
 void ftk_set_up_cancelled(uint32_t number);
-/* Outcomes of probes and tests.  A probe also tells the length of its message. */
+/* Outcomes of probes and tests.  A probe also has the length of its message. */
 void ftk_set_up_nothing(void);
 void ftk_set_up_found(const struct ftk_det *det); /* with its MORE */
 void ftk_set_up_outcome(uint32_t kind, int a);

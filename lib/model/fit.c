@@ -340,7 +340,7 @@ void ftk_fit_mtbf(const double *gap_s, size_t n, double confidence, struct ftk_f
         m.mean_s += gap_s[i] / (double)n;
     for (size_t i = 0; i < n; i++)
         square += pow(gap_s[i] - m.mean_s, 2);
-    if (n > 2) /* else the gaps tell nothing of their variation */
+    if (n > 2) /* else the gaps show nothing of their variation */
         m.variation = sqrt(square / (double)(n - 1)) / m.mean_s;
     double shape = (double)n / fmax(m.variation * m.variation, 1e-6);
     interval(m.mean_s, shape, confidence, &m.low_s, &m.high_s);

@@ -103,7 +103,7 @@ static const char **list_variables(
 
 static void put(FILE *f, const char *text)
 {
-    (void)fwrite(text, 1, strlen(text) + 1, f); /* fclose() tells */
+    (void)fwrite(text, 1, strlen(text) + 1, f); /* fclose() reports an error */
 }
 
 char *ftk_command_write(size_t *bytes)

@@ -54,7 +54,7 @@ static void write_start(const struct ftk_programs *p, FILE *f, size_t *arguments
     }
     for (int k = 0; k < p->n; k++) {
         ftk_command_of(p->commands, p->bytes, k, &c);
-        (void)fprintf(f, "%s%c", c.directory, 0); /* fclose() tells */
+        (void)fprintf(f, "%s%c", c.directory, 0); /* fclose() reports an error */
         ftk_command_free(&c);
     }
 }
@@ -69,7 +69,7 @@ static bool write_own(FILE *f, size_t *arguments)
         const size_t name = strlen(all) + 1;
         *arguments = fwrite(all + name, 1, bytes - name, f);
     }
-    (void)fprintf(f, "%s%c", ftk_arguments_directory(), 0); /* fclose() tells */
+    (void)fprintf(f, "%s%c", ftk_arguments_directory(), 0); /* fclose() reports an error */
     return known;
 }
 

@@ -6,7 +6,7 @@
  * goes on, and take over the state of the other one later.  No rank of a whole plane goes back.
  * Where that state would not be compared, the lost rank replays within its plane instead.
  * If the outcomes that a lost leader has decided cannot be read, no plane goes on: another leader
- * would decide anew what other ranks of its plane may have been told already.
+ * would decide anew what other ranks of its plane may have learned already.
  * [DINO clones the sibling of the lost replica, while the siblings of all others go on] */
 #include "recover.h"
 

@@ -36,7 +36,7 @@ int ftk_programs_started(void)
 
 /* ---- the opening ----------------------------------------------------------------------- */
 
-/* What each process tells the others. */
+/* What each process sends to the others. */
 struct fact {
     int32_t appnum, spares;
 };
@@ -50,7 +50,7 @@ struct part {
     size_t at;   /* of its command */
 };
 
-/* What the processes tell each other; all the same on all of them. */
+/* What the processes have exchanged; the same on all of them. */
 struct meeting {
     MPI_Comm s;
     int n, me;         /* live processes; this one */

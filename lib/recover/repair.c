@@ -362,8 +362,8 @@ static int discard(struct ftk_attempt *a)
     return rc;
 }
 
-/* Whether this process tells `ftkit run` why the job ends: the one that knows the cause, and the
- * first one where `ftkit run` does not see that node. */
+/* Whether this process reports to `ftkit run` why the job ends: the one that knows the cause, and
+ * the first one where `ftkit run` does not see that node. */
 static bool tells_why(const struct ftk_attempt *a, int me)
 {
     const struct ftk_census_entry *e = a->census.entries;

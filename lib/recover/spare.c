@@ -79,7 +79,7 @@ static void tell(const struct ftkit_ctx *ctx, const struct sizes *now)
 {
     MPI_Request *sends = realloc(told.sends, (size_t)ctx->nspares * sizeof *sends);
     if (!sends)
-        return; /* the spares are told after the next set */
+        return; /* the spares get the sizes after the next set */
     told.sends = sends;
     told.epoch_id = ctx->epoch_id;
     told.sizes = *now;

@@ -386,7 +386,7 @@ int ftk_set_write(struct ftkit_ctx *ctx)
     do {
         ftk_energy_begin(ctx, FTK_ENERGY_SET);
         rc = write_once(ctx);
-    } while (rc == FTK_REPLICAS_AGAIN); /* at most twice: then the replicas are told to differ */
+    } while (rc == FTK_REPLICAS_AGAIN); /* at most twice: then the replicas differ */
     ftk_energy_end(ctx, FTK_ENERGY_SET);
     return rc;
 }

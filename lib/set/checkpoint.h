@@ -114,7 +114,7 @@ static inline bool ftk_policy_first_is_due(const struct ftkit_ctx *ctx)
 }
 
 /* Return whether the next set is due on the file system: 0 no, 1 yes, 2 the program has asked for
- * it.  Only the answer of rank 0 counts; a vote tells it to all ranks. */
+ * it.  Only the answer of rank 0 counts; a vote gives it to all ranks. */
 int ftk_policy_durable(const struct ftkit_ctx *ctx);
 
 /* A set was written to the file system, or its flush has begun, or the write has failed.

@@ -145,8 +145,8 @@ int ftk_durable_ranks(const struct ftkit_ctx *ctx, int rank)
     return n;
 }
 
-/* A writer without memory for a segment has no means to tell the sender.  So the writer breaks the
- * channel, as after a failure; the repair that follows ends the write on all ranks. */
+/* A writer without memory for a segment has no means to inform the sender.  So the writer breaks
+ * the channel, as after a failure; the repair that follows ends the write on all ranks. */
 static int receive_segment(struct collecting *c, int from)
 {
     struct ftk_stream s;

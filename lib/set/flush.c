@@ -31,7 +31,7 @@ enum { WORD_ERROR = 6, WORD_BUSY = 7, WORD_DURABLE = 8 };
 enum { BUSY_NO = 0, BUSY_FIRST = -1, BUSY_OTHER = -2, BUSY_NEVER = -3 };
 
 #define GRACE_S 60.0 /* until files of another node are visible here */
-#define SILENT_S 5.0 /* a file system that has not answered for so long is told of */
+#define SILENT_S 5.0 /* a line reports a file system that has not answered for so long */
 #define CLOSE_S 5.0  /* most time that closing waits for an errand */
 #define LOOK_S 0.1   /* most time that ftkit_query() waits for it */
 #define PAUSE_MIN_S 0.0005

@@ -17,7 +17,7 @@
 
 #define PATIENCE 10.0 /* the thread's patience, in units of recover.timeout, as the watchdog's */
 
-/* What each rank tells the others when a flush begins. */
+/* What each rank sends to the others when a flush begins. */
 struct fact {
     int32_t rc;
     int32_t writer;
@@ -84,7 +84,7 @@ static void list_members(const struct ftkit_ctx *ctx, int *member)
     free(all);
 }
 
-/* Begin to tell all ranks the block mine. */
+/* Begin to send the block mine to all ranks. */
 static int tell(struct ftk_flush_start *s, const void *mine, size_t bytes, const char *what)
 {
     struct ftk_chan *ch = s->ch;

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The ranks tell each other which rank writes which segment, and the checksums of the heads.  Then
+ * The ranks exchange which rank writes which segment, and the checksums of the heads.  Then
  * each rank holds its segment and gives it to its thread (flusher.h). */
 #ifndef FTK_FLUSH_START_H
 #define FTK_FLUSH_START_H

@@ -4,7 +4,7 @@
  *
  * The call that writes a set by a period in calls is known to all ranks.  A period in time needs
  * one clock, that of rank 0, and one decision of all ranks.  Rank 0 estimates, from the rate of
- * calls, after how many calls a set will be due, and the vote that commits a set tells all ranks
+ * calls, after how many calls a set will be due, and the vote that commits a set gives all ranks
  * this number.  At that call ("a look") one small vote decides that a set is due, or after how
  * many calls to look again.  Between looks there is no communication.  A rank whose message log
  * fills up sooner asks for an earlier look, and for a set.  Looks are taken with a period in

@@ -13,7 +13,7 @@
  *     is not deterministic.
  *
  * A flipped bit can also change the course of a replica: it leaves its loop early, say.  So before
- * each call in which all ranks wait for each other, the replicas of a rank tell each other which
+ * each call in which all ranks wait for each other, the replicas of a rank exchange which
  * call it is. */
 #ifndef FTK_REPLICAS_H
 #define FTK_REPLICAS_H

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A vote compares a checksum of the list of regions.  If it differs, rank 0 tells its list, and
+ * A vote compares a checksum of the list of regions.  If it differs, rank 0 sends its list, and
  * each rank compares its own with it.  The blocks of the arrays go to all ranks; array i is looked
  * at by rank i alone (modulo the number of ranks), in n log n steps (tiles.h).  With replicas
  * plane 0 stands for the others: they are compared byte by byte anyway.  If the lists of several
@@ -176,7 +176,7 @@ static void look_for_names(
     }
 }
 
-/* The first rank of a program tells its list, and each rank of the program compares.  Collective
+/* The first rank of a program sends its list, and each rank of the program compares.  Collective
  * over all ranks. */
 static int compare_with(
     struct ftk_chan *ch, int program, const struct entry *own, int m, struct finding *f)
@@ -286,7 +286,7 @@ static int keep_own(const struct ftkit_ctx *ctx, char *all, const size_t *bytes)
     return n;
 }
 
-/* Let the ranks tell each other their blocks: *table [*n][words], in the order of the ranks; to be
+/* Let the ranks exchange their blocks: *table [*n][words], in the order of the ranks; to be
  * freed.  apart: the ranks of each program have their own arrays, and the table is of this program;
  * else all ranks have the same arrays.  NULL: there is no block. */
 static int tell_blocks(

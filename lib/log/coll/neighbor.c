@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * All messages are under way at once.  Two ranks may be neighbours more than once, and a
- * rank its own neighbour; their messages are told apart by their order.  On a graph the
+ * rank its own neighbour; the order of their messages distinguishes them.  On a graph the
  * n-th edge to a rank is the n-th edge from it.  On a grid what goes down in a dimension
  * comes in from above, and the other way round (MPI-4.0, 8.6): in a periodic dimension of
  * one or two ranks that are the same rank, so receives are posted the other way round. */

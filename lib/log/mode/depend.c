@@ -38,7 +38,7 @@
  * back, also for receives that name their source and for those of collectives
  * (docs/model/depend.pml).
  *
- * Two limits.  The completion of a synchronous send tells its sender something that no vector
+ * Two limits.  The completion of a synchronous send gives its sender knowledge that no vector
  * contains.  Messages of several collectives under way at once are counted as one sequence. */
 #include <stdlib.h>
 #include <string.h>

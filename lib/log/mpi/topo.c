@@ -579,7 +579,7 @@ static int judge(const struct ftk_proposal *all, int n, int *most, bool *weighte
 }
 
 /* Exchange the edges.  m->error is the same at all members, except for a lack of memory here:
- * ftk_make_agree() tells the other members of that. */
+ * ftk_make_agree() reports that to the other members. */
 static void exchange(struct ftk_construct *m, struct given *g, const struct ftk_proposal *mine)
 {
     const struct ftk_proposal *words;
@@ -655,7 +655,7 @@ int ftk_mpi_Dist_graph_create(MPI_Comm comm, int n, const int sources[], const i
     if (!newcomm || vc->remote)
         return ftk_vcomm_error(vc, newcomm ? MPI_ERR_COMM : MPI_ERR_ARG);
     ftk_make_begin(&m, vc, FTK_MAKE_NEW, MPI_INFO_NULL);
-    if (m.error == MPI_SUCCESS) /* told to the others: each gives its own edges */
+    if (m.error == MPI_SUCCESS) /* the others learn of it: each gives its own edges */
         m.error = check_given(vc, &g, &mine.color);
     if (m.error == MPI_SUCCESS)
         m.error = dist_empty(&m.vc->topo);

@@ -166,7 +166,7 @@ static void mark_channels(void)
 {
     for (size_t i = 0; i < ftk_log.channels.table.n; i++) {
         ftk_log.channels.v[i].at_line = ftk_log.channels.v[i].count;
-        ftk_log.channels.v[i].at_cut = 0; /* the sender has not told its number yet */
+        ftk_log.channels.v[i].at_cut = 0; /* the sender has not announced its number yet */
     }
 }
 

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A receiver cannot tell from a message whether the sender had cut.  It learns this from the number
+ * A receiver cannot see from a message whether the sender had cut.  It learns this from the number
  * of messages that the sender had sent on the channel at its cut.  Until then the receiver keeps a
  * copy of each message that it receives after its own cut. [Schulz et al., SC 2004, 3.1, has a bit
  * in each message instead]

@@ -8,21 +8,21 @@
  * wait until the set is written.  The states:
  *
  *     INITIATED this rank knows that a set is due, and has not cut
- *     COUNTING  this rank has cut.  It tells each receiver how many messages it had sent on each
- *               channel at its cut
+ *     COUNTING  this rank has cut.  It announces to each receiver how many messages it had sent
+ *               on each channel at its cut
  *     CLOSING   all ranks have cut: no more determinants are recorded for the set.  Late messages
- *               come into the set of their receiver; the receivers tell the senders how many early
- *               messages they have
+ *               come into the set of their receiver; the receivers announce to the senders how
+ *               many early messages they have
  *     SIZING    late and early messages are known everywhere: the segment is whole.  The ranks that
  *               will get copies or parity take their memory
  *     SENDING   copies and parity go to these ranks
- *     STARTING  the set is committed.  The ranks tell each other what their threads need to write
- *               the set to the files
+ *     STARTING  the set is committed.  The ranks exchange what their threads need to write the
+ *               set to the files
  *
  * Between two steps stands a round of a tally (detect/tally.h): a rank takes the next step when all
  * have ended the last one.  The most severe error of all ranks is in each result, so all ranks give
  * the set up together.  A rank that has seen the last result commits.  After a failure the census
- * tells whether a survivor has seen it, as for a line together (set/checkpoint.c).
+ * shows whether a survivor has seen it, as for a line together (set/checkpoint.c).
  *
  * A message is late if it was sent before the cut of its sender and received after that of its
  * receiver; early, if it was sent after the one and received before the other. [Schulz et al., SC
@@ -174,7 +174,7 @@ static int error_of(void)
     return cut < a.error ? cut : a.error;
 }
 
-/* Keep the text of an error of this rank: other calls write other texts before it is told. */
+/* Keep the text of an error of this rank: other calls write other texts before it is reported. */
 static void note_error(void)
 {
     const int error = error_of();
@@ -677,7 +677,7 @@ static void take_turn(void)
     if (!a.tally)
         a.tally = ftk_tally_open(ctx);
     int rc = a.tally ? steps() : FTKIT_OK;      /* no memory: the next turn tries again */
-    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) /* it cannot be told to the others: see give_up() */
+    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) /* the others cannot learn of it: see give_up() */
         a.error = rc < a.error ? rc : a.error;
     note_error();
     inside = false;

@@ -1,4 +1,4 @@
-/* Line apart: numbers of messages, which the ranks tell each other (see numbers.h).
+/* Line apart: numbers of messages, which the ranks exchange (see numbers.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "numbers.h"

@@ -1,10 +1,10 @@
-/* Line apart: numbers of messages, which the ranks tell each other.
+/* Line apart: numbers of messages, which the ranks exchange.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * FTK_TAG_COUNTS: a sender tells how many messages it had sent on each channel at its cut.
- * FTK_TAG_EARLY: a receiver tells how many messages of each channel are early.  Numbers of 0 are
- * not sent.  Functions return codes of ftkit; FTKIT_ERR_PEER: a rank has failed. */
+ * FTK_TAG_COUNTS: a sender announces how many messages it had sent on each channel at its cut.
+ * FTK_TAG_EARLY: a receiver announces how many messages of each channel are early.  Numbers of 0
+ * are not sent.  Functions return codes of ftkit; FTKIT_ERR_PEER: a rank has failed. */
 #ifndef FTK_LOG_NUMBERS_H
 #define FTK_LOG_NUMBERS_H
 

@@ -194,7 +194,7 @@ static int drain_relay(const struct ftk_log_repair *r, struct quiescing *st)
 
 enum { SENT, RELAY_SENT, COUNTS }; /* in the words of one rank for another */
 
-/* All ranks tell each other how many messages they have sent. */
+/* All ranks exchange how many messages they have sent. */
 static int announce(const struct ftk_sure *act, int n)
 {
     uint64_t *out = calloc((size_t)2 * COUNTS * (size_t)n, sizeof *out);

@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A staying rank tells each rank that rolls back, for each channel from that rank, up to which
- * number it has the messages, and the gaps below that number.  In words of 64 bits: context, tag,
- * suppression point, number of gaps, whether hashes follow; the gaps; the hashes. */
+ * A staying rank announces to each rank that rolls back, for each channel from that rank, up to
+ * which number it has the messages, and the gaps below that number.  In words of 64 bits: context,
+ * tag, suppression point, number of gaps, whether hashes follow; the gaps; the hashes. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -144,7 +144,7 @@ int ftk_tail_read(const uint64_t *w, size_t n)
 
 /* ---- applying ------------------------------------------------------------------------ */
 
-/* A receiver that stays has told this rank a number in the repair, which is not smaller. */
+/* A receiver that stays has announced a number to this rank in the repair, which is not smaller. */
 static int suppress(int context, int dest, int tag, uint64_t early)
 {
     const struct ftk_suppress m = {

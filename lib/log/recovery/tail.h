@@ -14,7 +14,7 @@
 
 #include "log/words.h"
 
-/* At a line apart whose numbers all ranks have told: append the tail. */
+/* At a line apart whose numbers all ranks have announced: append the tail. */
 int ftk_tail_write(struct ftk_words *w);
 /* Read the n words of a set that is being restored.  Nothing is trusted. */
 int ftk_tail_read(const uint64_t *w, size_t n);

@@ -4,7 +4,7 @@
  *
  * If the sender of an earlier receive dies, this order shows whether the MPI had matched the
  * earlier receive (recovery/suppress.c).  A receive can stay under way during the whole job, so the
- * list drops the messages that tell nothing of receives under way before the list grows. */
+ * list drops the messages that say nothing of receives under way before the list grows. */
 #include <stdlib.h>
 
 #include "log/log.h"
