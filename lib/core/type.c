@@ -343,8 +343,10 @@ static int begin_stage(const struct ftk_type *t, size_t count, struct stage *s)
                : ftk_fail(FTKIT_ERR_NOMEM, "%zu bytes for items with holes", span_of(t, s->items));
 }
 
-static int pack_staged(
-    const struct ftk_type *t, enum ftk_memory_kind memory, const char *from, size_t count, char *to)
+/* Pack count items at mem, or unpack them to mem, piece by piece.  The holes between unpacked items
+ * are memory of the program, too: they keep their contents. */
+static int copy_staged(const struct ftk_type *t, enum ftk_memory_kind memory, char *mem,
+    size_t count, char *packed, bool unpack)
 {
     struct stage s;
     int rc = begin_stage(t, count, &s);
@@ -352,34 +354,14 @@ static int pack_staged(
         return rc;
     while (rc == FTKIT_OK && count > 0) {
         size_t n = count < s.items ? count : s.items;
-        rc = ftk_memory_copy_out(memory, s.buf, from + t->span_lb, span_of(t, n));
+        char *first = s.buf - t->span_lb;
+        rc = ftk_memory_copy_out(memory, s.buf, mem + t->span_lb, span_of(t, n));
         if (rc == FTKIT_OK)
-            rc = pack_pieces(t, s.buf - t->span_lb, n, to);
-        from += n * (size_t)t->extent;
-        to += n * t->item_bytes;
-        count -= n;
-    }
-    free(s.buf);
-    return rc;
-}
-
-/* The holes are memory of the program, too: they keep their contents. */
-static int unpack_staged(
-    const struct ftk_type *t, enum ftk_memory_kind memory, const char *from, size_t count, char *to)
-{
-    struct stage s;
-    int rc = begin_stage(t, count, &s);
-    if (rc != FTKIT_OK)
-        return rc;
-    while (rc == FTKIT_OK && count > 0) {
-        size_t n = count < s.items ? count : s.items;
-        rc = ftk_memory_copy_out(memory, s.buf, to + t->span_lb, span_of(t, n));
-        if (rc == FTKIT_OK)
-            rc = unpack_pieces(t, from, n, s.buf - t->span_lb);
-        if (rc == FTKIT_OK)
-            rc = ftk_memory_copy_in(memory, to + t->span_lb, s.buf, span_of(t, n));
-        from += n * t->item_bytes;
-        to += n * (size_t)t->extent;
+            rc = unpack ? unpack_pieces(t, packed, n, first) : pack_pieces(t, first, n, packed);
+        if (rc == FTKIT_OK && unpack)
+            rc = ftk_memory_copy_in(memory, mem + t->span_lb, s.buf, span_of(t, n));
+        mem += n * (size_t)t->extent;
+        packed += n * t->item_bytes;
         count -= n;
     }
     free(s.buf);
@@ -394,7 +376,7 @@ int ftk_type_pack(const struct ftk_type *t, enum ftk_memory_kind memory, const v
     if (t->contiguous)
         return ftk_memory_copy_out(memory, out, data, count * t->item_bytes);
     return ftk_memory_is_host(memory) ? pack_pieces(t, data, count, out)
-                                      : pack_staged(t, memory, data, count, out);
+                                      : copy_staged(t, memory, (char *)data, count, out, false);
 }
 
 int ftk_type_unpack(
@@ -405,5 +387,5 @@ int ftk_type_unpack(
     if (t->contiguous)
         return ftk_memory_copy_in(memory, data, in, count * t->item_bytes);
     return ftk_memory_is_host(memory) ? unpack_pieces(t, in, count, data)
-                                      : unpack_staged(t, memory, in, count, data);
+                                      : copy_staged(t, memory, data, count, (char *)in, true);
 }
