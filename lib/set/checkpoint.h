@@ -88,8 +88,8 @@ void ftk_policy_first_call(struct ftkit_ctx *ctx, bool served);
  * behind what follows, as the loop is written, and a survivor stands behind the call.  So from then
  * on no rank waits for others in such a call.  With the log the survivors may have made calls
  * behind the line before the failure: recovery/calls.c.
- * _at_line: whether a call would be one of them now.  With the log the question is asked of all
- * ranks, before a failure, too.
+ * _at_line: whether a call now would be a call at the line.  With the log every rank asks this,
+ * before a failure, too.
  * _spares: whether this rank returns from such a call at once.  With the log ranks behind the line
  * ask the record of the calls first.
  * _line: the line has just been written or taken over, in this call of ftkit_checkpoint(). */

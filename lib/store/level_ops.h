@@ -11,9 +11,9 @@
  * against the checksums in the heads of the segments, and the heads against the manifest.
  *
  * dir and context name the directory.  The caller waits with ftk_sets_dir_sync() between make() and
- * commit().  All functions return an error code of ftkit with a detail, unless it says something
- * else.  Several processes call at the same time; in a process one thread at a time calls, unless
- * the level is in_background(). */
+ * commit().  All functions return an error code of ftkit with a detail, unless their comment says
+ * something else.  Several processes call at the same time; in a process one thread at a time
+ * calls, unless the level is in_background(). */
 #ifndef FTK_LEVEL_OPS_H
 #define FTK_LEVEL_OPS_H
 
@@ -71,7 +71,7 @@ struct ftk_part_job {
 };
 
 /* What the file of a durable level defines: const struct ftk_level_ops ftk_level_<word>.  NULL:
- * there is nothing to do, unless it says something else. */
+ * there is nothing to do, unless the comment of the member says something else. */
 struct ftk_level_ops {
     const char *word; /* in the names of its sets (sets_dir.h), which no other level has */
     /* Whether this build can write what the configuration asks for. */
@@ -145,7 +145,8 @@ struct ftk_level_ops {
     int (*leftovers)(const char *dir, const char *context, uint64_t set, bool only_tell,
         ftk_name_fn *fn, void *arg);
     /* Derive the manifest of a set from its parts, which are verified; commit() would write it.
-     * FTKIT_ERR_LOST: ranks are in no part.  NULL: the parts do not tell. */
+     * FTKIT_ERR_LOST: ranks are in no part.  NULL: the parts do not have what the manifest
+     * needs. */
     int (*derive)(const char *dir, const char *context, uint64_t set, ftk_finding_fn *tell,
         void *arg, struct ftk_manifest *m);
 };

@@ -2,10 +2,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A rank that goes back makes the same calls again, except ftkit_wait() and ftkit_scrub()
- * at the line (ftk_policy_at_line()).  Whether it comes to them depends on the place of
- * ftkit_checkpoint() in the loop.  So their outcomes are marked: another call passes over them.
- * Once a rank has gone back to the line, no rank waits for others in such a call. */
+ * A rank that goes back makes the same calls again, except ftkit_wait() and ftkit_scrub() at the
+ * line (ftk_policy_at_line()).  Whether the rank comes to these calls depends on the place of
+ * ftkit_checkpoint() in the loop.  So the outcomes of these calls are marked, and every other call
+ * passes over marked outcomes.  Once a rank has gone back to the line, no rank waits for others in
+ * a call at the line. */
 #include <stdlib.h>
 
 #include "log/control.h"
