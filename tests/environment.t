@@ -46,6 +46,15 @@ sub bare {
         or diag($j->{log}, 'see scripts/openmpi');
 }
 
+# another defect: the sender of a message was aborted, when it had learned of the death of the receiver
+# and then of the receipt
+{
+    local $ENV{OMPI_MCA_btl_sm_fbox_threshold} = 1_000_000; # the order of arrival is that of the queue
+    my $j = job(n => 3, spares => 0, program => build() . '/mpi/outlived', run => ['--no-relaunch']);
+    like($j->{log}, qr/^\0?OK outlived$/m, 'a sender outlives a receiver that has received and died')
+        or diag($j->{log}, 'see scripts/openmpi');
+}
+
 my %cases = (
     'fault tolerance off' => [{ ft => '' }, qr/--with-ft ulfm/],
     'han active' => [{ coll => '--mca coll ^hcoll,portals4' }, qr/\^han,hcoll,portals4/],
