@@ -4,6 +4,7 @@
  * (btl_sm_fbox_threshold).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE /* usleep, ftruncate */
 #include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>
@@ -18,7 +19,7 @@
 #ifdef MPIX_ERR_PROC_FAILED
 
 #define BIG (1 << 16) /* bytes that the receiver fetches itself */
-#define MANY 300      /* messages: the runtime looks for failures several times while 0 takes them */
+#define MANY 300 /* messages: the runtime looks for failures several times while 0 takes them */
 
 enum { BEGUN, QUEUED, KNOWN, FLAGS };
 enum { TAG_BIG = 1, TAG_MANY, TAG_LAST };
@@ -36,7 +37,7 @@ static void await(int flag)
 static int sends(void)
 {
     MPI_Request both[2];
-    MPI_Status status[2] = {{0}, {0}};
+    MPI_Status status[2] = { { 0 }, { 0 } };
     int done = 0, class = MPI_SUCCESS;
     MPI_Irecv(small, sizeof small, MPI_BYTE, 2, TAG_LAST, MPI_COMM_WORLD, &both[1]);
     MPI_Isend(big, BIG, MPI_BYTE, 1, TAG_BIG, MPI_COMM_WORLD, &both[0]);
