@@ -134,6 +134,15 @@ for my $kind ({ %{ $kinds{replicas} }, spares => 1 }, { %{ $kinds{replicas} }, e
         remove_tree($j->{dir}) if $wrong eq '';
     }
 }
+# all working ranks die when they have agreed to halt: nobody is left, or a spare, which knows of no halt
+for my $spares (0, 1) {
+    my $work = scratch() . "/cut$spares";
+    my $j = tail('halt', keep => $work, spares => $spares, fault => 'halt.drained:0:1:kill,halt.drained:1:1:kill');
+    ok($j->{rc} == 75 && @{ $j->{faults} } >= 1 && $j->{log} !~ /relaunching/
+            && $j->{log} =~ /the job ended while it halted, .*: start it again to go on from its newest complete set/,
+        "all ranks die in a halt, $spares spares: no relaunch") or diag("code $j->{rc}\n$j->{log}");
+    is(tail('close', keep => $work)->{results}, $whole, '... the next start goes on');
+}
 # helper threads visit their points as time goes
 cmp_ok($hit, '>=', 0.7 * $tried, "$hit of $tried faults came to pass");
 done_testing();

@@ -54,9 +54,10 @@ static int lost_while_halting(const struct ftk_try *a)
 {
     char how[512];
     ftk_try_describe(a, how, sizeof how);
-    ftk_run_say("the job ended while it halted, %s: start it again to go on from its newest "
-                "complete set",
-        how);
+    ftk_run_say("the job ended while it halted, %s: %s", how,
+        ftk_state_facts(a->state)->fileless
+            ? "level.hdf5.enabled is false, so there is no set to go on from"
+            : "start it again to go on from its newest complete set");
     return TOOL_HALTED;
 }
 
@@ -88,8 +89,9 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
         opened = opened || ftk_state_facts(a.state)->opened;
         if (ftk_try_lost(&a)) {
             rc = ftk_try_verdict(&a);
-            again = !a.halting && ftk_past_again(r, &a, &past, &rc);
-            if (a.halting)
+            const bool halts = a.halting || ftk_state_halts(a.state);
+            again = !halts && ftk_past_again(r, &a, &past, &rc);
+            if (halts)
                 rc = lost_while_halting(&a);
         } else {
             rc = last_word(r, &a, opened);

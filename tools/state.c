@@ -8,7 +8,9 @@
  *     lost JOB RANK     a repair has found that this process is lost
  *     idle JOB RANK     this process is a spare of a context that is closed
  *     joined JOB RANK   this spawned process belongs to the job from now on
- *     halted N          the job halts; set N is durable, 0: there are no files
+ *     halts N           all ranks have agreed to halt; set N is durable, 0: none is yet; without N:
+ *                       there are no files
+ *     halted N          ... and their last set is written; set N is durable, 0: there are no files
  *     repaired N CONTEXT  a failure was repaired in the job
  *     fatal TEXT        the job cannot go on
  *     lacking TEXT      ... because processes are lost before a context was opened
@@ -193,6 +195,10 @@ static void library_line(struct ftk_state *s, char *line)
         t->halted_at = ftk_now_s();
         const uint64_t set = strtoull(rest, NULL, 10);
         t->halted = set > t->halted ? set : t->halted;
+    } else if (strcmp(line, "halts") == 0) {
+        t->halts = true;
+        t->fileless = !*rest;
+        t->kept = strtoull(rest, NULL, 10) > 0;
     } else if (strcmp(line, "repaired") == 0) {
         take_repaired(s, rest + strcspn(rest, " "));
     } else if (strcmp(line, "exit") == 0 && t->code == 0) {
@@ -412,6 +418,12 @@ bool ftk_state_is_open(const struct ftk_state *s)
         if (s->contexts[i].open > 0)
             return true;
     return false;
+}
+
+bool ftk_state_halts(const struct ftk_state *s)
+{
+    const struct ftk_state_facts *t = &s->facts;
+    return t->halts && !t->again && (t->fileless || t->kept || t->set > 0);
 }
 
 bool ftk_state_has_joined(const struct ftk_state *s, long job, long rank)

@@ -14,7 +14,6 @@
 #include "energy/energy.h"
 #include "programs.h"
 #include "set/checkpoint.h"
-#include "set/steer.h"
 
 /* Return rc.  An error that another attempt cannot cure becomes the local error: the plan of the
  * next attempt ends the job. */
@@ -392,8 +391,6 @@ static int end_fatal(struct ftk_attempt *a, int me)
             : lacking                     ? "lacking"
                                           : "fatal",
             why);
-        if (p->code != FTKIT_ERR_MISMATCH && p->repeats.deaths < FTK_DEATHS)
-            ftk_steer_cut_short(ctx);
         ftk_report(FTKIT_ERROR, "context %s: %s", ctx->cfg.name, why);
     }
     return ftk_fail(ctx->dead, "%s", why);

@@ -305,7 +305,7 @@ void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_e
     ctx->policy.line_calls = line_calls;
     ctx->policy.calls = ctx->policy.last_look_call = line_calls - 1;
     ctx->policy.last_look_s = ftk_now_s();
-    ctx->policy.next_event = next_event;
+    ftk_policy_set_event(ctx, next_event);
     ctx->policy.failed = false;
     ctx->policy.refused = 0;
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)

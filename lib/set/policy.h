@@ -6,6 +6,7 @@
 #define FTK_POLICY_H
 
 #include "core/context.h"
+#include "steer.h"
 
 /* A call of ftkit_checkpoint() begins. */
 static inline void ftk_policy_count(struct ftkit_ctx *ctx)
@@ -25,10 +26,13 @@ static inline void ftk_policy_count_as(struct ftkit_ctx *ctx, uint64_t calls)
     ctx->policy.calls = ctx->policy.last_look_call = calls;
 }
 
-/* All ranks know that the next event is at this call; FTK_HALTED: there are no more events. */
+/* All ranks know that the next event is at this call; FTK_HALTED: there are no more events, which
+ * `ftkit run` learns, too. */
 static inline void ftk_policy_set_event(struct ftkit_ctx *ctx, uint64_t call)
 {
     ctx->policy.next_event = call;
+    if (call == FTK_HALTED)
+        ftk_steer_halts(ctx);
 }
 
 /* A set is due at this call, whatever the period is. */

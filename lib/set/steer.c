@@ -269,11 +269,15 @@ static uint64_t halted_set(const struct ftkit_ctx *ctx)
     return ctx->cfg.h5_enabled ? ctx->durable : 0;
 }
 
-void ftk_steer_cut_short(const struct ftkit_ctx *ctx)
+void ftk_steer_halts(const struct ftkit_ctx *ctx)
 {
-    const bool halts = ctx->steer.halt != FTK_HALT_NOT || ctx->policy.next_event == FTK_HALTED;
-    if (halts && (!ctx->cfg.h5_enabled || ctx->durable > 0))
-        ftk_run_state("halted %llu", (unsigned long long)halted_set(ctx));
+    if (ctx->rank != 0)
+        return;
+    (void)FTK_FAULT("halt.agreed");
+    if (ctx->cfg.h5_enabled)
+        ftk_run_state("halts %llu", (unsigned long long)ctx->durable);
+    else
+        ftk_run_state("halts");
 }
 
 void ftk_steer_halted(struct ftkit_ctx *ctx, int rc)

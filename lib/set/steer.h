@@ -61,8 +61,9 @@ int ftk_steer_ask(struct ftkit_ctx *ctx);
 void ftk_steer_taken(struct ftkit_ctx *ctx, int ask);
 /* The set of a halt is durable, or rc says why it is not: rank 0 reports. */
 void ftk_steer_halted(struct ftkit_ctx *ctx, int rc);
-/* The job ends by a fatal error.  If all ranks had agreed on a halt, and a durable set is there,
- * `ftkit run` must not relaunch the job: the next start goes on from this set. */
-void ftk_steer_cut_short(const struct ftkit_ctx *ctx);
+/* All ranks have agreed on a halt: rank 0 writes this for `ftkit run`, before any rank leaves its
+ * loop.  If the ranks die from now on, whoever is left, the job is not relaunched, and the next
+ * start goes on.  A rank 0 that replaces another one writes it again when it learns of the halt. */
+void ftk_steer_halts(const struct ftkit_ctx *ctx);
 
 #endif

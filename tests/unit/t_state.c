@@ -132,6 +132,36 @@ static void mistakes(void **state)
     free(s);
 }
 
+/* Whether the next start of a halt that is cut short has a set to go on from. */
+static void cut_short(void **state)
+{
+    static const struct {
+        const char *lines[4];
+        bool halts;
+    } cases[] = {
+        { { "open a", "set 3" }, false },
+        { { "open a", "halts 0" }, false },
+        { { "open a", "halts 0", "set 4" }, true },
+        { { "open a", "halts 3" }, true },
+        { { "open a", "halts" }, true }, /* there are no files */
+        { { "open a", "halts 3", "again" }, false },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ftk_state *s = ftk_tool_alloc(sizeof *s);
+        for (size_t k = 0; k < 4 && cases[i].lines[k]; k++) {
+            char line[32];
+            snprintf(line, sizeof line, "%s", cases[i].lines[k]);
+            library_line(s, line);
+        }
+        assert_int_equal(ftk_state_halts(s), cases[i].halts);
+        assert_true(ftk_state_is_open(s)); /* it is lost all the same */
+        free(s->contexts[0].name);
+        free(s->contexts);
+        free(s);
+    }
+}
+
 static void not_ones(void **state)
 {
     (void)state;
@@ -146,6 +176,7 @@ int main(void)
         cmocka_unit_test(late_word),
         cmocka_unit_test(others),
         cmocka_unit_test(mistakes),
+        cmocka_unit_test(cut_short),
         cmocka_unit_test(not_ones),
     };
     return cmocka_run_group_tests_name("state", tests, NULL, NULL);
