@@ -212,21 +212,23 @@ uint32_t ftk_command_executable(const struct ftk_command *c)
     return (uint32_t)ftk_xxh3(name, strlen(name));
 }
 
-uint32_t ftk_command_hash(const struct ftk_command *c)
-{
-    const char *directory = last_of(c->directory);
-    uint64_t h = ftk_xxh3_seed(directory, strlen(directory), ftk_command_executable(c));
-    for (int i = 0; i < c->nargs; i++)
-        h = ftk_xxh3_seed(c->args[i], strlen(c->args[i]) + 1, h);
-    return (uint32_t)h;
-}
-
 /* The next variable that is not of ftkit, from number *i on; NULL: there is none. */
 static const char *foreign(const struct ftk_command *c, int *i)
 {
     while (*i < c->nvariables && strncmp(c->variables[*i], "FTKIT_", 6) == 0)
         (*i)++;
     return *i < c->nvariables ? c->variables[(*i)++] : NULL;
+}
+
+uint32_t ftk_command_hash(const struct ftk_command *c)
+{
+    const char *directory = last_of(c->directory), *variable;
+    uint64_t h = ftk_xxh3_seed(directory, strlen(directory), ftk_command_executable(c));
+    for (int i = 0; i < c->nargs; i++)
+        h = ftk_xxh3_seed(c->args[i], strlen(c->args[i]) + 1, h);
+    for (int i = 0; (variable = foreign(c, &i));)
+        h = ftk_xxh3_seed(variable, strlen(variable) + 1, h);
+    return (uint32_t)h;
 }
 
 bool ftk_command_same(const struct ftk_command *a, const struct ftk_command *b)

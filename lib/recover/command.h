@@ -34,8 +34,8 @@ void ftk_command_free(struct ftk_command *c); /* not the text */
 
 /* Hash of the name of the executable, without its directory. */
 uint32_t ftk_command_executable(const struct ftk_command *c);
-/* Hash of the names of the executable and the directory, without the path to them, and of the
- * arguments. */
+/* Hash of the names of the executable and the directory, without the path to them, of the
+ * arguments, and of the variables but FTKIT_... */
 uint32_t ftk_command_hash(const struct ftk_command *c);
 /* Whether two processes run the same program: all is equal but variables FTKIT_...  false, if one
  * of the commands is not known. */

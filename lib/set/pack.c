@@ -78,6 +78,7 @@ static void write_program(const struct ftk_programs *p, struct ftk_seg_header *h
     h->nprograms = 1;
     if (p->n == 0)
         return;
+    h->version = FTK_SEG_VERSION_PROGRAMS;
     h->nprograms = (uint16_t)p->n;
     h->program_number = (uint16_t)p->own;
     h->executable = p->list[p->own].executable;

@@ -141,10 +141,10 @@ static int check_origin(const struct ftk_seg_header *h, size_t bytes, const char
         return ftk_fail(FTKIT_ERR_CORRUPT, "%s: truncated after %zu bytes", what, bytes);
     if (h->byte_order == __builtin_bswap32(FTK_SEG_BYTE_ORDER))
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: written on a machine of other byte order", what);
-    if (h->version > FTK_SEG_VERSION)
+    if (h->version > FTK_SEG_VERSION_PROGRAMS)
         return ftk_fail(FTKIT_ERR_FORMAT,
             "%s: format version %" PRIu32 " is newer than %u, the newest known here", what,
-            h->version, FTK_SEG_VERSION);
+            h->version, FTK_SEG_VERSION_PROGRAMS);
     if (h->version == 0)
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: format version 0 does not exist", what);
     if (h->byte_order != FTK_SEG_BYTE_ORDER)

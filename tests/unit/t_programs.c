@@ -145,6 +145,29 @@ static void same(void **state)
     ftk_command_free(&c);
 }
 
+/* What tells the sets of two programs apart: not the paths, nor what ftkit itself sets. */
+static void hashes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t bytes;
+        bool same;
+    } cases[] = {
+        CASE("2 2\0/home/ocean\0/opt/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=sea\0", true),
+        CASE("2 2\0/run/ocean\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=air\0", false),
+        CASE("2 2\0/run/air\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=sea\0", false),
+        CASE("2 2\0/run/ocean\0/bin/model\0-n\0two words\0LD_PRELOAD=a\0ROLE=sea\0", false),
+    };
+    struct ftk_command c = READ(TEXT);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ftk_command d = read_text(cases[i].text, cases[i].bytes);
+        assert_int_equal(ftk_command_hash(&c) == ftk_command_hash(&d), cases[i].same);
+        ftk_command_free(&d);
+    }
+    ftk_command_free(&c);
+}
+
 /* ---- sets ------------------------------------------------------------------------------ */
 
 /* Two programs of two ranks each; this is rank 2, of program 1. */
@@ -244,6 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(reads), cmocka_unit_test(finds),
         cmocka_unit_test(spawns), cmocka_unit_test(own_command), cmocka_unit_test(same),
-        cmocka_unit_test(sets), cmocka_unit_test(one_program), cmocka_unit_test(older) };
+        cmocka_unit_test(hashes), cmocka_unit_test(sets), cmocka_unit_test(one_program),
+        cmocka_unit_test(older) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

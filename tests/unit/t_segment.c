@@ -374,7 +374,7 @@ static const struct forgery {
 } forgeries[] = {
     { H(magic), 0, FTKIT_ERR_FORMAT, "not an ftkit segment" },
     { H(version), 0, FTKIT_ERR_FORMAT, "version 0" },
-    { H(version), 2, FTKIT_ERR_FORMAT, "version 2 is newer than 1" },
+    { H(version), 3, FTKIT_ERR_FORMAT, "version 3 is newer than 2" },
     { H(byte_order), 0x04030201, FTKIT_ERR_FORMAT, "machine of other byte order" },
     { H(byte_order), 0x01020403, FTKIT_ERR_CORRUPT, "0x01020403" },
     { H(head_bytes), 0, FTKIT_ERR_CORRUPT, "impossible head of 0 bytes" },
