@@ -21,6 +21,7 @@
 void ftk_test_usage(FILE *out)
 {
     fputs("usage: ftkit test -n N [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+          "                  [: -n N [OPTION]... PROGRAM [ARGUMENT]...]...\n"
           "\n"
           "Run PROGRAM undisturbed, then with kills at random moments, each time in a new\n"
           "directory; compare the results, and say what a difference probably comes from.\n"
@@ -225,17 +226,32 @@ static int check_options(struct ftk_test *t)
     return 0;
 }
 
-/* Each run has a working directory of its own, so a path to the program must be absolute. */
-static int find_program(struct ftk_test *t)
+/* Each run has a working directory of its own, so a path to a program must be absolute. */
+static int find_program(char **program)
 {
-    static char path[PATH_MAX];
-    if (!strchr(t->program[0], '/'))
+    char path[PATH_MAX];
+    if (!strchr(*program, '/'))
         return 0; /* mpirun finds it in PATH */
-    if (!realpath(t->program[0], path) || access(path, X_OK) != 0) {
-        return ftk_usage_wrong(ftk_test_usage, "%s: %s", t->program[0], strerror(errno));
-    }
-    t->program[0] = path;
+    if (!realpath(*program, path) || access(path, X_OK) != 0)
+        return ftk_usage_wrong(ftk_test_usage, "%s: %s", *program, strerror(errno));
+    *program = ftk_tool_alloc(strlen(path) + 1); /* until the process ends */
+    strcpy(*program, path);
     return 0;
+}
+
+/* The programs, `a : -n 2 b`, and the number of ranks of all. */
+static int find_programs(struct ftk_test *t)
+{
+    struct ftk_run job = { .ranks = t->ranks, .program = t->program };
+    int rc = ftk_parts_parse(&job);
+    for (int i = 0; i < job.nparts; i++) {
+        if (rc == 0)
+            rc = find_program(job.parts[i].argv);
+        ftk_list_free(&job.parts[i].options);
+    }
+    t->all_ranks = job.ranks;
+    free(job.parts);
+    return rc;
 }
 
 /* When all options are right: a command that is refused makes no directory. */
@@ -257,7 +273,7 @@ static int parse(struct ftk_test *t, int argc, char **argv)
     if (rc == 0)
         rc = check_options(t);
     if (rc == 0)
-        rc = find_program(t);
+        rc = find_programs(t);
     if (rc == 0)
         rc = ftk_trial_check(t);
     return rc == 0 && t->kept ? make_directory(t) : rc;
@@ -293,7 +309,7 @@ static void choose(const struct ftk_test *t, const struct ftk_facts *f, unsigned
     double u = erand48(state), last = f->open_s * LAST_PART * part;
     double at = f->set_s < last ? f->set_s + u * (last - f->set_s) : f->set_s;
     snprintf(x->option, sizeof x->option, "--kill");
-    snprintf(x->fault, sizeof x->fault, "rank %ld at %.3f s", nrand48(state) % t->ranks, at);
+    snprintf(x->fault, sizeof x->fault, "rank %ld at %.3f s", nrand48(state) % t->all_ranks, at);
 }
 
 /* Number of runs with a kill of the user's own, 0: the kills are random. */

@@ -11,7 +11,8 @@
 
 /* What is to be tested. */
 struct ftk_test {
-    int ranks, kills;
+    int ranks, all_ranks; /* of the first program; of all */
+    int kills;
     uint64_t seed;
     double timeout_s; /* of one run, 0: not given */
     double tolerance; /* -1: results must be equal byte by byte */
@@ -22,7 +23,7 @@ struct ftk_test {
     struct ftk_list inputs; /* to be copied into the directory of each run */
     struct ftk_list faults; /* --kill and --flip, as pairs of option and value */
     struct ftk_list more;   /* further arguments of ftkit run */
-    char **program;         /* and its arguments, ended by NULL */
+    char **program;         /* and its arguments, and further programs, ended by NULL */
     char dir[FTK_PATH_MAX]; /* of the test */
 };
 
