@@ -50,7 +50,11 @@ sub bare {
 # and then of the receipt
 {
     local $ENV{OMPI_MCA_btl_sm_fbox_threshold} = 1_000_000; # the order of arrival is that of the queue
-    my $j = job(n => 3, spares => 0, program => build() . '/mpi/outlived', run => ['--no-relaunch']);
+    my $j;
+    for (1 .. 5) { # the runtime tells the ranks of the death one by one, the sender last in 1 of 60 runs
+        $j = job(n => 3, spares => 0, program => build() . '/mpi/outlived', run => ['--no-relaunch']);
+        last if $j->{log} !~ /^\0?MISSED: /m;
+    }
     like($j->{log}, qr/^\0?OK outlived$/m, 'a sender outlives a receiver that has received and died')
         or diag($j->{log}, 'see scripts/openmpi');
 }

@@ -48,7 +48,7 @@ static int sends(void)
     }
     MPI_Error_class(status[0].MPI_ERROR, &class);
     if (class != MPIX_ERR_PROC_FAILED)
-        fprintf(stderr, "outlived: the send ended before the death was known: class %d\n", class);
+        printf("MISSED: the send ended before rank 0 knew of the death\n");
     return class == MPIX_ERR_PROC_FAILED;
 }
 
