@@ -1,4 +1,4 @@
-/* What the program has under way, in a set: requests, and messages that a probe has matched.
+/* The requests of the program, in a set.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -10,7 +10,9 @@
  *
  * A persistent request has an id: its place among all persistent requests that the process has
  * made.  One that set-up makes is there in a replacement, with the same id; one that the loop has
- * made is made again. [Schulz et al., SC 2004, 4.1] */
+ * made is made again. [Schulz et al., SC 2004, 4.1]
+ *
+ * The section of a set goes on with the messages that a probe has matched (matched.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,10 +25,10 @@
 #include "log/saved.h"
 #include "set/handles.h"
 #include "set/region.h"
+#include "steps.h"
 
 /* The words: the lists of saved.h; the number of requests, the number of persistent requests made
- * so far; for each request these words, and those of its collective (coll/saved.c); the number of
- * matched messages, and for each the words of MESSAGE and its bytes. */
+ * so far; for each request these words, and those of its collective (coll/saved.c). */
 enum {
     NUMBER,
     FLAGS,
@@ -44,7 +46,6 @@ enum {
     BYTES,
     HEAD
 };
-enum { MESSAGE = 6 };
 enum {
     IS_RECV = 1,
     IS_COLL = 2,
@@ -77,15 +78,6 @@ int64_t ftk_requests_number(MPI_Request request)
     return request == MPI_REQUEST_NULL ? FTK_NO_HANDLE : FTK_FOREIGN_HANDLE;
 }
 
-int64_t ftk_requests_message_number(MPI_Message message)
-{
-    int number = ftk_matched_number(message);
-    if (number >= 0)
-        return number;
-    return message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC ? FTK_NO_HANDLE
-                                                                         : FTK_FOREIGN_HANDLE;
-}
-
 /* Whether a request is complete at the line.  At a cut a send counts as complete: its message is in
  * the set of its receiver, or comes there as a late message. */
 static bool is_complete(const struct ftk_req *r)
@@ -104,16 +96,6 @@ static void count_variables(const struct ftkit_ctx *ctx, size_t *found)
             if (number >= 0)
                 found[number]++;
         }
-}
-
-static bool is_message_registered(const struct ftkit_ctx *ctx, const struct ftk_unexp *m)
-{
-    const struct ftk_handles *h = NULL;
-    while ((h = ftk_handles_next(ctx, FTK_HANDLE_MESSAGE, h)) != NULL)
-        for (size_t i = 0; i < h->n; i++)
-            if (ftk_requests_message_number(ftk_handles_message(h, i)) == m->number)
-                return true;
-    return false;
 }
 
 /* An error of ftkit_checkpoint() that names the request; why: a sentence. */
@@ -352,42 +334,6 @@ static int put_request(struct ftk_saving *s, const struct ftk_req *r)
     return rc;
 }
 
-static int put_message(struct ftk_saving *s, const struct ftk_unexp *m)
-{
-    const size_t n = (m->bytes + 7) / 8;
-    uint64_t *w = ftk_words_extend(&s->w, MESSAGE + n);
-    if (!w)
-        return ftk_fail(FTKIT_ERR_NOMEM, "matched messages of a set");
-    *w++ = (uint64_t)m->context;
-    *w++ = ftk_log_to_plane(m->source);
-    *w++ = (uint64_t)(uint32_t)m->tag;
-    *w++ = (uint64_t)m->number;
-    *w++ = (uint64_t)m->rank;
-    *w++ = m->bytes;
-    if (n > 0)
-        w[n - 1] = 0;
-    memcpy(w, m->data, m->bytes);
-    return FTKIT_OK;
-}
-
-static int put_messages(struct ftk_saving *s)
-{
-    uint64_t n = 0;
-    for (const struct ftk_unexp *m = ftk_matched_first(); m; m = m->next)
-        n++;
-    int rc = ftk_words_add(&s->w, n);
-    ftk_log.stats.requests += n;
-    for (const struct ftk_unexp *m = ftk_matched_first(); rc == FTKIT_OK && m; m = m->next)
-        rc = is_message_registered(s->ctx, m)
-                 ? put_message(s, m)
-                 : ftk_fail(FTKIT_ERR_STATE,
-                     "a message of rank %d with tag %d, matched by a probe and not received: it is "
-                     "in no registered variable (receive it before ftkit_checkpoint(), or "
-                     "register its variable with ftkit_register_messages())",
-                     m->rank, m->tag);
-    return rc;
-}
-
 static int put_all(struct ftk_saving *s, const struct chosen *c)
 {
     int rc = ftk_words_add(&s->w, c->n);
@@ -397,7 +343,7 @@ static int put_all(struct ftk_saving *s, const struct chosen *c)
     for (size_t i = 0; rc == FTKIT_OK && i < c->n; i++)
         rc = put_request(s, c->v[i]);
     if (rc == FTKIT_OK)
-        rc = put_messages(s);
+        rc = ftk_matched_save(s);
     if (rc == FTKIT_OK)
         rc = ftk_saving_heads(s, &words);
     uint64_t *at = rc == FTKIT_OK ? ftk_words_extend(&words, s->w.n) : NULL;
@@ -677,27 +623,6 @@ static int read_request(struct restored *e)
     return FTKIT_OK;
 }
 
-static int read_message(void)
-{
-    const uint64_t *w = ftk_loading_take(&back.l, MESSAGE);
-    if (!w || w[0] >= FTK_LOG_ALL || w[1] >= (uint64_t)ftk_log_plane_size() || w[2] > INT32_MAX
-        || w[3] >= FTK_HANDLES_FROM || w[4] >= (uint64_t)ftk_log.n || w[5] > INT64_MAX / 4)
-        return ftk_loading_damaged();
-    const uint64_t *data = ftk_loading_take(&back.l, (w[5] + 7) / 8);
-    if (!data)
-        return ftk_loading_damaged();
-    const int source = ftk_log_from_plane((int)w[1]);
-    struct ftk_unexp *m = ftk_unexp_new((int)w[0], source, (int)w[2], (size_t)w[5]);
-    if (!m)
-        return ftk_fail(FTKIT_ERR_NOMEM, "matched messages of a set");
-    memcpy(m->data, data, (size_t)w[5]);
-    m->number = (int)w[3];
-    m->rank = (int)w[4];
-    ftk_matched_back(m);
-    back.messages++;
-    return FTKIT_OK;
-}
-
 static int read_all(void)
 {
     const uint64_t *n = ftk_loading_take(&back.l, 2);
@@ -709,16 +634,12 @@ static int read_all(void)
     int rc = FTKIT_OK;
     for (uint64_t i = 0; rc == FTKIT_OK && i < n[0]; i++)
         rc = read_request(&back.v[back.n++]);
-    const uint64_t *m = rc == FTKIT_OK ? ftk_loading_take(&back.l, 1) : NULL;
-    if (rc == FTKIT_OK && !m)
-        rc = ftk_loading_damaged();
-    const uint64_t messages = m ? *m : 0;
-    for (uint64_t i = 0; rc == FTKIT_OK && i < messages; i++)
-        rc = read_message();
+    if (rc == FTKIT_OK)
+        rc = ftk_matched_load(&back.l, &back.messages);
     if (rc != FTKIT_OK)
         return rc;
     ftk_log.queue.npersistent = (uint32_t)n[1];
-    ftk_log.stats.requests = n[0] + messages;
+    ftk_log.stats.requests = n[0] + back.messages;
     return rc;
 }
 
@@ -799,13 +720,6 @@ MPI_Request ftk_requests_back(int64_t number)
         return r ? ftk_req_handle(r) : MPI_REQUEST_NULL;
     }
     return MPI_REQUEST_NULL;
-}
-
-MPI_Message ftk_requests_message_back(int64_t number)
-{
-    struct ftk_unexp *m =
-        number >= 0 && number < FTK_HANDLES_FROM ? ftk_matched_numbered((int)number) : NULL;
-    return m ? (MPI_Message)(void *)m : MPI_MESSAGE_NULL;
 }
 
 /* ---- beginning again ----------------------------------------------------------------- */

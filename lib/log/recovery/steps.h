@@ -78,6 +78,15 @@ void ftk_job_adopt(const struct ftk_log_repair *r);
 /* The log passes the line, which is committed.  calls: of ftkit_checkpoint() at the line. */
 void ftk_line_pass(struct ftkit_ctx *ctx, enum ftk_pass kind, uint64_t calls);
 
+/* ---- matched.c: the messages that a probe has matched, in a set ---------------------- */
+
+struct ftk_saving;
+struct ftk_loading;
+/* Append them.  FTKIT_ERR_STATE: a message is in no registered variable. */
+int ftk_matched_save(struct ftk_saving *s);
+/* Read them.  *n: so many are among the matched messages now, also after an error. */
+int ftk_matched_load(struct ftk_loading *l, uint64_t *n);
+
 /* ---- image.c, line apart ------------------------------------------------------------- */
 
 /* This rank cuts: write what changes after the cut.  Then late messages and the tail are known. */
