@@ -20,6 +20,8 @@
 /* Start a persistent collective; MPI_Start has set active.  The error, if the collective ends at
  * once. */
 int ftk_coll_begin(struct ftk_req *r);
+/* One look at a collective under way. */
+int ftk_coll_progress(struct ftk_req *r);
 /* Delete an inactive persistent collective. */
 void ftk_coll_free(struct ftk_req *r);
 /* One look at all collectives under way.  Every wait of the program does that, because other ranks

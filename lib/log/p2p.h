@@ -49,6 +49,9 @@ int ftk_p2p_fail(struct ftk_req *r, int error);
 void ftk_req_failed(struct ftk_req *r);
 /* A request, for messages: kind, peer, tag, communicator. */
 void ftk_req_describe(const struct ftk_req *r, char *text, size_t room);
+/* The same of a send or a receive; what: "send", towards: "to". */
+void ftk_message_describe(
+    const struct ftk_req *r, const char *what, const char *towards, char *text, size_t room);
 /* Wait for all requests on vc. */
 int ftk_p2p_finish(const struct ftk_vcomm *vc);
 /* One look at a request on a communicator that is given up.  Returns FTKIT_OK; the request is
@@ -60,6 +63,8 @@ void ftk_p2p_keep_going(void);
 /* ---- sends --------------------------------------------------------------------------- */
 
 int ftk_send_begin(struct ftk_req *r);
+/* Copy the bytes and send the copy.  r has all arguments, and the program has no handle of r. */
+int ftk_send_copy(struct ftk_req *r);
 /* Send a small message in a context.  true: it is sent; *real is the request of the MPI if the MPI
  * still reads buf, else MPI_REQUEST_NULL.  false: nothing has been done, because the message is not
  * small, or earlier requests are in the way, or of an error; the message has to be sent as a
@@ -87,6 +92,8 @@ bool ftk_p2p_sends_before(uint32_t generation);
 
 /* Post a receive that is linked but not posted; looks at the unexpected messages first. */
 int ftk_p2p_post(struct ftk_req *r);
+/* A receive of the program begins. */
+int ftk_recv_start(struct ftk_req *r);
 /* The MPI has completed a receive: record it, then finish it. */
 int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error);
 /* One look at a receive that is posted; at a matched-probe receive. */

@@ -53,7 +53,8 @@ void ftk_teams_say(const struct ftkit_ctx *ctx);
 /* image.c: the region of the log in a set. */
 extern const ftkit_serializer ftk_image_ops;
 
-/* session.c: the parts of the log begin to serve it.  ftk_log has its mode. */
+/* session.c: the parts of the log begin to serve it, and ftk_log gets its kinds of requests.
+ * ftk_log has its mode. */
 void ftk_session_begin(void);
 
 /* Read the set-up log of the lost process, from its part of the line, into the unexpected messages.

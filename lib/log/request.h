@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include "req_kinds.h"
 #include "vcomm.h"
 
 /* ---- requests ---------------------------------------------------------------------------
@@ -31,7 +32,11 @@
  * ftk_req_is_done() is true in FREE, INACTIVE and COMPLETE.  In the other states the request is
  * under way. */
 
-enum ftk_req_kind { FTK_REQ_SEND, FTK_REQ_RECV, FTK_REQ_COLL };
+#define FTK_REQ_KIND(NAME, word) FTK_REQ_##NAME,
+enum ftk_req_kind { FTK_REQ_KINDS(FTK_REQ_KIND) FTK_REQ_NKINDS };
+#undef FTK_REQ_KIND
+_Static_assert(
+    FTK_REQ_SEND == 0 && FTK_REQ_RECV == 1 && FTK_REQ_COLL == 2, "sets have these numbers");
 
 enum ftk_req_state {
     FTK_REQ_FREE,     /* unused, in the pool; or shared, and the program has no handle of it */
@@ -106,13 +111,13 @@ struct ftk_req {
     struct ftk_coll *coll; /* COLL: the collective; internal: the collective that the message
                               belongs to */
     MPI_Request real;
-    MPI_Status status;             /* MPI_SOURCE is a rank of vc */
-    uint64_t seq;                  /* sequence number: the order of posting */
-    uint32_t born;                 /* lines committed when the program made it */
-    uint32_t id;                   /* number among the persistent requests, from 1; 0: none */
-    struct ftk_req *next, *prev;   /* in the list of requests under way, in the order of seq */
-    struct ftk_req *pair;          /* the send of a combined send and receive */
-    const struct ftk_req_ops *ops; /* NULL: a message of the program */
+    MPI_Status status;               /* MPI_SOURCE is a rank of vc */
+    uint64_t seq;                    /* sequence number: the order of posting */
+    uint32_t born;                   /* lines committed when the program made it */
+    uint32_t id;                     /* number among the persistent requests, from 1; 0: none */
+    struct ftk_req *next, *prev;     /* in the list of requests under way, in the order of seq */
+    struct ftk_req *pair;            /* the send of a combined send and receive */
+    const struct ftk_req_ends *ends; /* of a receive of the log; NULL: as the program's */
     int (*then)(
         struct ftk_req *r); /* called once, when the request becomes complete; may be NULL */
     void *arg;              /* of then */
@@ -122,16 +127,20 @@ struct ftk_req {
 /* MPI_Recv has a request on the stack: up to this size the compiler clears it without a call. */
 _Static_assert(sizeof(struct ftk_req) <= 256, "clearing a request would take a call");
 
+/* Whether the request is a message; others have a progress() of their own (req_ops.h). */
+static inline bool ftk_req_is_message(const struct ftk_req *r)
+{
+    return r->kind <= FTK_REQ_RECV;
+}
+
 static inline bool ftk_req_is_done(const struct ftk_req *r)
 {
     return r->state <= FTK_REQ_COMPLETE;
 }
 
-/* How requests go on and end that are no messages of the program.  NULL: as a message does.  MPI
- * codes. */
-struct ftk_req_ops {
-    int (*progress)(struct ftk_req *r); /* one look at a request under way */
-    int (*complete)(struct ftk_req *r, const MPI_Status *s, int error); /* a receive has ended */
+/* How a receive of the log ends.  MPI codes. */
+struct ftk_req_ends {
+    int (*complete)(struct ftk_req *r, const MPI_Status *s, int error); /* it has a message */
     void (*drop)(struct ftk_req *r); /* it is given up, or complete */
 };
 
@@ -149,12 +158,12 @@ struct ftk_req_queue {
 };
 
 /* ---- messages ---------------------------------------------------------------------------
- * Fill vc, context, sbuf or rbuf, count, type, peer (of the world), tag, sync, internal and
- * kind of a request that is otherwise zero; then begin it.  A request to or from MPI_PROC_NULL is
+ * Fill kind, vc, context, count, type, peer (of the world), tag, internal, and send.buf and send.sync
+ * or recv.buf of a request that is otherwise zero; then begin it.  A request to or from MPI_PROC_NULL is
  * complete at once.  Return MPI codes; while this rank rolls back: an error, and the request is
  * done. */
 int ftk_req_begin(struct ftk_req *r);
-/* One look: r->done when the request is complete.  MPI codes. */
+/* One look.  The error of the request when it is complete, else MPI_SUCCESS. */
 int ftk_req_progress(struct ftk_req *r);
 /* Wait until the request is complete; failures are repaired meanwhile.  The error of the
  * request. */

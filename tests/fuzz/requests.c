@@ -43,6 +43,7 @@ static void set_up(void)
     ctx.cfg.replicas = 1;
     ftk_log.n = 4;
     ftk_log.mode = ftk_mode_of(FTK_DETS_NODE);
+    ftk_session_begin();
     ftk_log.vcomms.list = ftk_log.vcomms.world = comms;
 }
 

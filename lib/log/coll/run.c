@@ -268,14 +268,12 @@ bool ftk_coll_any(void)
     return first_coll != NULL;
 }
 
-static int progress(struct ftk_req *r)
+int ftk_coll_progress(struct ftk_req *r)
 {
     if (!ftk_req_is_done(r))
         run_steps(r->coll);
     return ftk_req_is_done(r) ? r->error : MPI_SUCCESS;
 }
-
-static const struct ftk_req_ops ops = { .progress = progress };
 
 /* ---- beginning and ending ------------------------------------------------------------ */
 
@@ -333,7 +331,6 @@ void ftk_coll_resume(struct ftk_req *r, const struct ftk_coll_progress *p)
 {
     struct ftk_coll *c = r->coll;
     c->set_up = false;
-    r->ops = &ops;
     r->state = FTK_REQ_RUNNING;
     r->error = MPI_SUCCESS;
     r->seq = ++ftk_log.queue.seq;
@@ -349,7 +346,6 @@ int ftk_coll_begin(struct ftk_req *r)
 {
     struct ftk_coll *c = r->coll;
     c->set_up = ftk_log.in_set_up;
-    r->ops = &ops;
     r->state = FTK_REQ_RUNNING;
     r->error = MPI_SUCCESS;
     r->seq = ++ftk_log.queue.seq; /* the order of requests in a set */

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
-#include "log/coll.h"
 #include "log/p2p.h"
+#include "log/req_ops.h"
 #include "arguments.h"
 #include "mpi_calls.h"
 
@@ -129,32 +129,7 @@ int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int de
     return rc;
 }
 
-/* ---- buffered ---------------------------------------------------------------------------
- * Between teams the log is the buffer; inside, the program's buffer is left alone, too: the
- * copy is ours. */
-
-/* Copy the bytes and send the copy.  r has all arguments, and the program has no handle of r. */
-static int send_copy(struct ftk_req *r)
-{
-    MPI_Datatype type = MPI_BYTE;
-    int rc = MPI_SUCCESS;
-    if (r->peer != MPI_PROC_NULL) {
-        rc = ftk_p2p_packed(r->send.buf, r->count, r->type, &r->own, &r->send.owned);
-        if (rc == MPI_SUCCESS)
-            rc = ftk_p2p_bytes_type(r->send.owned, &r->count, &type);
-        r->send.buf = r->own;
-        r->type = type;
-    }
-    if (rc == MPI_SUCCESS)
-        rc = ftk_req_begin(r);
-    r->type = MPI_BYTE; /* the send has begun and does not need the type again */
-    ftk_p2p_bytes_type_free(&type);
-    if (rc != MPI_SUCCESS || ftk_req_is_done(r))
-        ftk_req_delete(r);
-    else
-        ftk_req_abandon(r);
-    return rc;
-}
+/* ---- buffered ------------------------------------------------------------------------- */
 
 int ftk_mpi_Bsend(
     const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)
@@ -167,7 +142,7 @@ int ftk_mpi_Bsend(
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
     int rc = fill_send(r, buf, count, datatype, dest, tag, vc);
     if (rc == MPI_SUCCESS)
-        return ftk_vcomm_end(vc, send_copy(r));
+        return ftk_vcomm_end(vc, ftk_send_copy(r));
     ftk_req_delete(r);
     return ftk_vcomm_end(vc, rc);
 }
@@ -253,14 +228,6 @@ static int isend(const void *buf, int count, MPI_Datatype type, int dest, int ta
     return hand_out(vc, r, rc, request);
 }
 
-/* A receive may get a message at once that is too long for its buffer: the wait returns the
- * error. */
-static int begin(struct ftk_req *r)
-{
-    int rc = ftk_req_begin(r);
-    return r->kind == FTK_REQ_RECV && rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc;
-}
-
 #define ISEND(name_, real_, sync)                                                                  \
     int name_(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, \
         MPI_Request *request)                                                                      \
@@ -284,7 +251,7 @@ int ftk_mpi_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int t
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
     int rc = fill_recv(r, buf, count, datatype, source, tag, vc);
     if (rc == MPI_SUCCESS)
-        rc = begin(r);
+        rc = ftk_recv_start(r);
     return hand_out(vc, r, rc, request);
 }
 
@@ -408,34 +375,6 @@ int ftk_mpi_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, i
     return persistent(vc, r, rc, request);
 }
 
-/* A buffered send is complete whether the MPI has sent its message or not. */
-static int start_buffered(struct ftk_req *r)
-{
-    struct ftk_req *s = ftk_req_new();
-    r->state = FTK_REQ_COMPLETE;
-    ftk_p2p_status(&r->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
-    r->error = MPI_ERR_NO_MEM;
-    if (!s)
-        return r->error;
-    s->kind = r->kind;
-    s->vc = r->vc;
-    s->context = r->context;
-    s->send.buf = r->send.buf;
-    s->count = r->count;
-    s->type = r->type;
-    s->peer = r->peer;
-    s->tag = r->tag;
-    r->error = send_copy(s);
-    return r->error;
-}
-
-static int start(struct ftk_req *r)
-{
-    if (r->kind == FTK_REQ_COLL)
-        return ftk_coll_begin(r);
-    return r->send.buffered ? start_buffered(r) : begin(r);
-}
-
 int ftk_mpi_Start(MPI_Request *request)
 {
     struct ftk_req *r = ftk_req_of(*request);
@@ -445,7 +384,7 @@ int ftk_mpi_Start(MPI_Request *request)
         return ftk_foreign_start(request);
     if (r->state != FTK_REQ_INACTIVE || !r->vc)
         return ftk_vcomm_end(r->vc ? r->vc : ftk_log.vcomms.world, MPI_ERR_REQUEST);
-    return ftk_vcomm_end(r->vc, start(r));
+    return ftk_vcomm_end(r->vc, ftk_req_ops_of(r)->start(r));
 }
 
 int ftk_mpi_Startall(int count, MPI_Request array_of_requests[])

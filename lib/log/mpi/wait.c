@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/coll.h"
 #include "log/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
+#include "log/req_ops.h"
 #include "mpi_calls.h" /* foreign.h, too */
 
 /* Whether a wait counts the request h, which is r if it is one of the log.  Inactive requests are
@@ -464,8 +464,8 @@ int ftk_mpi_Request_free(MPI_Request *request)
         ftk_req_abandon(r);
         return MPI_SUCCESS;
     }
-    if (r->kind == FTK_REQ_COLL)
-        ftk_coll_free(r);
+    if (ftk_req_ops_of(r)->free)
+        ftk_req_ops_of(r)->free(r);
     ftk_req_delete(r);
     return MPI_SUCCESS;
 }
@@ -475,19 +475,7 @@ int ftk_mpi_Cancel(MPI_Request *request)
     struct ftk_req *r = ftk_req_of(*request);
     if (!r)
         return PMPI_Cancel(request);
-    if (r->kind != FTK_REQ_RECV || r->replay.cancel == FTK_CANCEL_TOO_LATE)
-        return MPI_SUCCESS; /* a send, or a receive that got a message in the first execution */
-    if (ftk_log_refuses("MPI_Cancel"))
-        return end(MPI_ERR_UNSUPPORTED_OPERATION);
-    if (ftk_log.mode->follows)
-        return end(ftk_p2p_cancel_led(r));
-    if (ftk_req_is_done(r) && !r->recv.cancelled)
-        ftk_det_cancelled(r->recv.number, false); /* too late */
-    if (ftk_req_is_done(r))
+    if (!ftk_req_ops_of(r)->cancel)
         return MPI_SUCCESS;
-    if (r->state == FTK_REQ_POSTED) {
-        r->recv.cancelled = true; /* the completion shows whether a message had matched it */
-        return end(PMPI_Cancel(&r->real));
-    }
-    return end(ftk_p2p_cancelled(r));
+    return end(ftk_req_ops_of(r)->cancel(r));
 }

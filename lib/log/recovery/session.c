@@ -12,6 +12,7 @@
 #include "log/mode.h"
 #include "log/det.h"
 #include "log/p2p.h"
+#include "log/req_ops.h"
 #include "log/control.h"
 #include "log/recovery.h"
 #include "log/set_up.h"
@@ -169,14 +170,18 @@ static int decide(void *data, size_t bytes)
     return rc;
 }
 
-/* ---- the parts of the log (parts.h) -------------------------------------------------- */
+/* ---- the parts of the log (parts.h), and the kinds of requests (req_kinds.h) ---------- */
 
 #define ENTRY(word) &ftk_part_##word,
 static const struct ftk_part *const parts[] = { FTK_LOG_PARTS(ENTRY) };
 _Static_assert(sizeof parts / sizeof parts[0] < FTK_PARTS_MOST, "more parts than there is room");
 
+#define KIND(NAME, word) [FTK_REQ_##NAME] = &ftk_req_kind_##word,
+static const struct ftk_req_ops *const kinds[] = { FTK_REQ_KINDS(KIND) };
+
 void ftk_session_begin(void)
 {
+    ftk_log.kinds = kinds;
     ftk_parts_begin(parts, sizeof parts / sizeof parts[0]);
 }
 

@@ -370,8 +370,8 @@ static int take_aside(const struct ftk_envelope *found, MPI_Message *m, const MP
                           : NULL;
     if (!h)
         return rc == MPI_SUCCESS ? MPI_ERR_NO_MEM : rc;
-    static const struct ftk_req_ops ops = { .complete = end_aside, .drop = drop_aside };
-    aside = (struct ftk_req){ .ops = &ops,
+    static const struct ftk_req_ends ends = { .complete = end_aside, .drop = drop_aside };
+    aside = (struct ftk_req){ .ends = &ends,
         .kind = FTK_REQ_RECV,
         .internal = true,
         .vc = ftk_log.vcomms.world,

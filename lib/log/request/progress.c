@@ -8,6 +8,7 @@
 #include "log/det.h"
 #include "log/p2p.h"
 #include "log/part.h"
+#include "log/req_ops.h"
 #include "log/set_up.h"
 
 #define TURNS_CLOCK 64 /* looks at requests for each look at the clock */
@@ -270,7 +271,7 @@ static void progress_pair(struct ftk_req *r)
 int ftk_req_progress(struct ftk_req *r)
 {
     if (!ftk_req_is_done(r) && r->state != FTK_REQ_HALF)
-        (void)(r->kind == FTK_REQ_COLL ? r->ops->progress(r) : progress_any(r));
+        (void)(ftk_req_is_message(r) ? progress_any(r) : ftk_req_ops_of(r)->progress(r));
     if (r->pair && (ftk_req_is_done(r) || r->state == FTK_REQ_HALF))
         progress_pair(r);
     if (ftk_req_is_done(r) && r->then) {

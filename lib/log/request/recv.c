@@ -198,8 +198,8 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
     (void)FTK_FAULT("log.received");
     if (error == MPI_SUCCESS)
         error = ftk_mode_absorb(r->context, s->MPI_SOURCE);
-    if (r->ops)
-        return r->ops->complete(r, s, error);
+    if (r->ends)
+        return r->ends->complete(r, s, error);
     const int rc =
         is_only_counted(r, s, error) ? only_count(r, s->MPI_SOURCE, tag) : record_whole(r, s, tag);
     r->status = *s;

@@ -10,6 +10,7 @@
 #include "log/mode.h"
 #include "log/p2p.h"
 #include "log/part.h"
+#include "log/req_ops.h"
 
 #define POOL_MAX (1u << 22)
 
@@ -49,8 +50,8 @@ int ftk_req_finish(struct ftk_req *r, int error)
     r->recv.wildcard_seq = 0;
     ftk_log.queue.nmprobed -= r->state == FTK_REQ_PROBING;
     ftk_mode_unhold(r);
-    if (r->ops && r->ops->drop)
-        r->ops->drop(r);
+    if (r->ends && r->ends->drop)
+        r->ends->drop(r);
     if (r->real != MPI_REQUEST_NULL)
         r->own = NULL; /* not freed: the MPI may still read it */
     r->real = MPI_REQUEST_NULL;
@@ -200,7 +201,7 @@ static bool uses_type(MPI_Datatype type)
             return true;
     for (size_t i = 0; i < ftk_req_pool.used; i++)
         if (ftk_req_pool.at[i].state != FTK_REQ_FREE && ftk_req_pool.at[i].type == type
-            && (ftk_req_pool.at[i].persistent || ftk_req_pool.at[i].kind == FTK_REQ_RECV))
+            && (ftk_req_pool.at[i].persistent || ftk_req_ops_of(&ftk_req_pool.at[i])->keeps_type))
             return true;
     return false;
 }

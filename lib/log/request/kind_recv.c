@@ -1,0 +1,43 @@
+/* Receives as a kind of request.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "log/det.h"
+#include "log/mode.h"
+#include "log/p2p.h"
+#include "log/req_ops.h"
+
+/* A receive may get a message at once that is too long for its buffer: the wait returns the
+ * error. */
+int ftk_recv_start(struct ftk_req *r)
+{
+    int rc = ftk_req_begin(r);
+    return rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc;
+}
+
+static int cancel(struct ftk_req *r)
+{
+    if (r->replay.cancel == FTK_CANCEL_TOO_LATE)
+        return MPI_SUCCESS; /* it got a message in the first execution */
+    if (ftk_log_refuses("MPI_Cancel"))
+        return MPI_ERR_UNSUPPORTED_OPERATION;
+    if (ftk_log.mode->follows)
+        return ftk_p2p_cancel_led(r);
+    if (ftk_req_is_done(r) && !r->recv.cancelled)
+        ftk_det_cancelled(r->recv.number, false); /* too late */
+    if (ftk_req_is_done(r))
+        return MPI_SUCCESS;
+    if (r->state == FTK_REQ_POSTED) {
+        r->recv.cancelled = true; /* the completion shows whether a message had matched it */
+        return PMPI_Cancel(&r->real);
+    }
+    return ftk_p2p_cancelled(r);
+}
+
+static void describe(const struct ftk_req *r, char *text, size_t room)
+{
+    ftk_message_describe(r, "receive", "from", text, room);
+}
+
+const struct ftk_req_ops ftk_req_kind_recv = {
+    .keeps_type = true, .start = ftk_recv_start, .cancel = cancel, .describe = describe
+};

@@ -1,0 +1,74 @@
+/* Sends as a kind of request; buffered sends.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "log/p2p.h"
+#include "log/req_ops.h"
+
+/* ---- buffered ---------------------------------------------------------------------------
+ * Between teams the log is the buffer; inside, the program's buffer is left alone, too: the
+ * copy is ours. */
+
+int ftk_send_copy(struct ftk_req *r)
+{
+    MPI_Datatype type = MPI_BYTE;
+    int rc = MPI_SUCCESS;
+    if (r->peer != MPI_PROC_NULL) {
+        rc = ftk_p2p_packed(r->send.buf, r->count, r->type, &r->own, &r->send.owned);
+        if (rc == MPI_SUCCESS)
+            rc = ftk_p2p_bytes_type(r->send.owned, &r->count, &type);
+        r->send.buf = r->own;
+        r->type = type;
+    }
+    if (rc == MPI_SUCCESS)
+        rc = ftk_req_begin(r);
+    r->type = MPI_BYTE; /* the send has begun and does not need the type again */
+    ftk_p2p_bytes_type_free(&type);
+    if (rc != MPI_SUCCESS || ftk_req_is_done(r))
+        ftk_req_delete(r);
+    else
+        ftk_req_abandon(r);
+    return rc;
+}
+
+/* A buffered send is complete whether the MPI has sent its message or not. */
+static int start_buffered(struct ftk_req *r)
+{
+    struct ftk_req *s = ftk_req_new();
+    r->state = FTK_REQ_COMPLETE;
+    ftk_p2p_status(&r->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+    r->error = MPI_ERR_NO_MEM;
+    if (!s)
+        return r->error;
+    s->kind = r->kind;
+    s->vc = r->vc;
+    s->context = r->context;
+    s->send.buf = r->send.buf;
+    s->count = r->count;
+    s->type = r->type;
+    s->peer = r->peer;
+    s->tag = r->tag;
+    r->error = ftk_send_copy(s);
+    return r->error;
+}
+
+/* ---- the kind ------------------------------------------------------------------------ */
+
+static int start(struct ftk_req *r)
+{
+    return r->send.buffered ? start_buffered(r) : ftk_req_begin(r);
+}
+
+static void describe(const struct ftk_req *r, char *text, size_t room)
+{
+    char comm[MPI_MAX_OBJECT_NAME + 64];
+    if (r->send.handles == 0) {
+        ftk_message_describe(r, "send", "to", text, room);
+        return;
+    }
+    ftk_vcomm_describe(r->vc, comm, sizeof comm);
+    snprintf(text, room, "a small send on %s", comm);
+}
+
+const struct ftk_req_ops ftk_req_kind_send = { .start = start, .describe = describe };
