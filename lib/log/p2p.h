@@ -9,6 +9,7 @@
 
 #include "log/dtype.h"
 #include "log/runtime.h"
+#include "log/saved.h"
 
 /* ---- requests of the MPI ------------------------------------------------------------- */
 
@@ -59,6 +60,13 @@ int ftk_p2p_finish(const struct ftk_vcomm *vc);
 int ftk_p2p_withdraw(struct ftk_req *r);
 /* Progress without a request that the caller waits for (log_ops.h: keep_going). */
 void ftk_p2p_keep_going(void);
+
+/* request/saved.c: a send or a receive in a set (req_ops.h).  *p: its memory; NULL: there is
+ * none. */
+int ftk_message_save(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head);
+bool ftk_message_is_sane(const uint64_t *head, bool receives);
+bool ftk_message_is_same(const struct ftk_req *r, const uint64_t *head);
+int ftk_message_load(struct ftk_loading *l, struct ftk_req *r, const uint64_t *head, void **p);
 
 /* ---- sends --------------------------------------------------------------------------- */
 

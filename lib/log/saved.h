@@ -13,7 +13,55 @@
 
 struct ftk_region;
 
-/* Memory: two words. */
+/* ---- a request: these words, and then those of its kind (req_ops.h) --------------------- */
+
+enum {
+    FTK_HEAD_NUMBER,
+    FTK_HEAD_FLAGS,
+    FTK_HEAD_CONTEXT,
+    FTK_HEAD_PEER,
+    FTK_HEAD_TAG,
+    FTK_HEAD_COUNT,
+    FTK_HEAD_TYPE,
+    FTK_HEAD_PLACE, /* two words */
+    FTK_HEAD_ID = FTK_HEAD_PLACE + 2,
+    FTK_HEAD_ERROR,
+    FTK_HEAD_SOURCE, /* of the status, if it is complete; likewise the following two */
+    FTK_HEAD_STATUS_TAG,
+    FTK_HEAD_BYTES,
+    FTK_HEAD_WORDS
+};
+/* Bits of FTK_HEAD_FLAGS.  The two lowest bits, and those from bit 16 on, are the kind. */
+enum {
+    FTK_SAVED_SYNC = 4,
+    FTK_SAVED_BUFFERED = 8,
+    FTK_SAVED_DONE = 16, /* complete; neither this nor OPEN: persistent, and not started */
+    FTK_SAVED_OPEN = 32, /* under way */
+    FTK_SAVED_PERSISTENT = 64,
+    FTK_SAVED_FREED = 128, /* the program has freed it while it was under way */
+    FTK_SAVED_CANCELLED = 256,
+    FTK_SAVED_SHARED = 512, /* a send that is over: all of them on a communicator share a request */
+    FTK_SAVED_BARE = 1024   /* persistent, of set-up: it cannot be made again */
+};
+#define FTK_NO_TYPE UINT64_MAX
+
+static inline uint64_t ftk_saved_kind_bits(unsigned kind)
+{
+    return (kind & 3) | (uint64_t)(kind >> 2) << 16;
+}
+static inline uint64_t ftk_saved_kind(const uint64_t *head)
+{
+    return (head[FTK_HEAD_FLAGS] & 3) | (head[FTK_HEAD_FLAGS] >> 16) << 2;
+}
+/* Whether a word is a number between two bounds. */
+static inline bool ftk_saved_is_in(uint64_t word, int64_t least, int64_t most)
+{
+    return (int64_t)word >= least && (int64_t)word <= most;
+}
+
+/* ---- memory -------------------------------------------------------------------------- */
+
+/* A place: two words. */
 enum { FTK_PLACE_WORDS = 2 };
 #define FTK_NO_PLACE UINT64_MAX /* first word: no byte is used */
 #define FTK_FAR (INT64_MAX / 8) /* the largest offset that is believed */

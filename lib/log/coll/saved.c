@@ -501,21 +501,21 @@ static int read_steps(struct reading *r, const uint64_t *head)
     return rc;
 }
 
-/* The state of the steps that had begun. */
-static int read_progress(struct reading *r, const uint64_t *head, struct ftk_coll_progress *p)
+/* The state of the steps that had begun; *out is the caller's, also after an error. */
+static int read_progress(struct reading *r, const uint64_t *head, struct ftk_coll_progress **out)
 {
-    *p = (struct ftk_coll_progress){ .error = (int)head[ERROR] };
-    if (head[AT] == NOT_ACTIVE)
-        return FTKIT_OK;
-    if (head[FIRST] > head[AT] || head[AT] > r->c->nsteps)
+    const bool active = head[AT] != NOT_ACTIVE;
+    if (active && (head[FIRST] > head[AT] || head[AT] > r->c->nsteps))
         return ftk_loading_damaged();
-    p->first = (size_t)head[FIRST];
-    p->at = (size_t)head[AT];
-    const uint64_t *w = ftk_loading_take(r->l, head[AT] - head[FIRST]);
-    p->open = calloc(p->at - p->first + 1, sizeof *p->open);
-    if (!w || !p->open)
+    const size_t n = active ? (size_t)(head[AT] - head[FIRST]) : 0;
+    const uint64_t *w = ftk_loading_take(r->l, n);
+    struct ftk_coll_progress *p = *out = calloc(1, sizeof *p + n * sizeof p->open[0]);
+    if (!w || !p)
         return w ? ftk_fail(FTKIT_ERR_NOMEM, "a collective of a set") : ftk_loading_damaged();
-    for (size_t i = 0; i < p->at - p->first; i++) {
+    p->error = (int)head[ERROR];
+    p->first = active ? (size_t)head[FIRST] : 0;
+    p->at = p->first + n;
+    for (size_t i = 0; i < n; i++) {
         const int kind = r->c->steps[p->first + i].kind;
         p->open[i] = w[i] != 0;
         if (kind == FTK_STEP_FENCE || (p->open[i] && kind != FTK_STEP_RECV))
@@ -558,11 +558,11 @@ static int read_known(struct reading *r, const uint64_t *head)
 }
 
 int ftk_coll_load(struct ftk_loading *l, struct ftk_vcomm *vc, bool persistent, struct ftk_coll **c,
-    struct ftk_coll_progress *p)
+    struct ftk_coll_progress **p)
 {
     struct reading r = { .l = l, .c = *c };
     const uint64_t *head = ftk_loading_take(l, HEAD);
-    *p = (struct ftk_coll_progress){ 0 };
+    *p = NULL;
     if (!head || head[KIND] > FTK_EXSCAN || head[NUMBER] == 0 || head[NUMBER] > FTK_COLL_INIT)
         return ftk_loading_damaged();
     int rc = *c ? read_known(&r, head) : read_new(&r, head, vc, persistent);
@@ -575,8 +575,8 @@ int ftk_coll_load(struct ftk_loading *l, struct ftk_vcomm *vc, bool persistent, 
     if (rc != FTKIT_OK && !*c && r.c)
         ftk_coll_delete(r.c);
     if (rc != FTKIT_OK) {
-        free(p->open);
-        p->open = NULL;
+        free(*p);
+        *p = NULL;
     } else {
         *c = r.c;
     }

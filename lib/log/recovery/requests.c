@@ -16,50 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/coll.h"
-#include "log/det.h"
 #include "log/p2p.h"
 #include "log/part.h"
 #include "log/plane.h"
 #include "log/recovery.h"
-#include "log/saved.h"
+#include "log/req_ops.h"
 #include "set/handles.h"
-#include "set/region.h"
 #include "steps.h"
 
 /* The words: the lists of saved.h; the number of requests, the number of persistent requests made
- * so far; for each request these words, and those of its collective (coll/saved.c). */
-enum {
-    NUMBER,
-    FLAGS,
-    CONTEXT,
-    PEER,
-    TAG,
-    COUNT,
-    TYPE,
-    PLACE,
-    PLACE_OFFSET,
-    ID,
-    ERROR,
-    SOURCE, /* of the status, if it is complete; likewise the following two */
-    STATUS_TAG,
-    BYTES,
-    HEAD
-};
-enum {
-    IS_RECV = 1,
-    IS_COLL = 2,
-    IS_SYNC = 4,
-    IS_BUFFERED = 8,
-    IS_DONE = 16, /* complete; neither this nor IS_OPEN: persistent, and not started */
-    IS_OPEN = 32, /* under way */
-    IS_PERSISTENT = 64,
-    IS_FREED = 128, /* the program has freed it while it was under way */
-    IS_CANCELLED = 256,
-    IS_SHARED = 512, /* a send that is over: all of them on a communicator share a request */
-    IS_BARE = 1024   /* persistent, of set-up: it cannot be made again */
-};
-#define NO_TYPE UINT64_MAX
+ * so far; for each request its head (saved.h), and the words of its kind (req_ops.h). */
 
 /* ---- at a line: which requests a set has --------------------------------------------- */
 
@@ -78,14 +44,6 @@ int64_t ftk_requests_number(MPI_Request request)
     return request == MPI_REQUEST_NULL ? FTK_NO_HANDLE : FTK_FOREIGN_HANDLE;
 }
 
-/* Whether a request is complete at the line.  At a cut a send counts as complete: its message is in
- * the set of its receiver, or comes there as a late message. */
-static bool is_complete(const struct ftk_req *r)
-{
-    const bool apart = ftk_log.line.state == FTK_LINE_AWAY;
-    return ftk_req_is_done(r) || (apart && (r->kind == FTK_REQ_SEND || r->state == FTK_REQ_HALF));
-}
-
 /* How many registered variables have each request: found [requests of the pool]. */
 static void count_variables(const struct ftkit_ctx *ctx, size_t *found)
 {
@@ -98,17 +56,9 @@ static void count_variables(const struct ftkit_ctx *ctx, size_t *found)
         }
 }
 
-/* An error of ftkit_checkpoint() that names the request; why: a sentence. */
-static int refuse(const struct ftk_req *r, int code, const char *why)
-{
-    char what[3 * MPI_MAX_OBJECT_NAME];
-    ftk_req_describe(r, what, sizeof what);
-    return ftk_fail(code, "%s, %s: %s", what, is_complete(r) ? "complete" : "under way", why);
-}
-
 static int not_registered(const struct ftk_req *r)
 {
-    return refuse(r, FTKIT_ERR_STATE,
+    return ftk_saved_refuse(r, FTKIT_ERR_STATE,
         "it is in no registered variable (complete it before ftkit_checkpoint(), or register its "
         "variable with ftkit_register_requests())");
 }
@@ -134,17 +84,17 @@ static int choose_one(struct ftk_req *r, size_t found, bool *take)
         *take = false;
         return FTKIT_OK;
     }
-    if (r->freed_active && r->kind == FTK_REQ_SEND)
-        *take = false; /* complete: its message has been drained */
+    const struct ftk_req_ops *ops = ftk_req_ops_of(r);
+    if (r->freed_active && ops->ends_at_line)
+        *take = false; /* complete */
     else if (!r->freed_active && found < (r->send.handles > 0 ? r->send.handles : 1))
         return not_registered(r);
     if (*take && r->vc->freed)
-        return refuse(r, FTKIT_ERR_UNSUPPORTED, "its communicator has been freed");
-    if (*take && r->freed_active && r->coll && r->coll->persistent)
-        return refuse(r, FTKIT_ERR_UNSUPPORTED, "its request has been freed");
-    if (*take && r->then)
-        return refuse(r, FTKIT_ERR_UNSUPPORTED, "a set cannot have MPI_Comm_idup under way");
-    return FTKIT_OK;
+        return ftk_saved_refuse(r, FTKIT_ERR_UNSUPPORTED, "its communicator has been freed");
+    const char *why = *take && ops->unfit ? ops->unfit(r) : NULL;
+    if (*take && !why && r->then)
+        why = "a set cannot have MPI_Comm_idup under way";
+    return why ? ftk_saved_refuse(r, FTKIT_ERR_UNSUPPORTED, why) : FTKIT_OK;
 }
 
 /* found [used]; a combined send and receive counts as its receive. */
@@ -172,98 +122,6 @@ static int choose(const size_t *found, struct chosen *c)
 
 /* ---- writing ------------------------------------------------------------------------- */
 
-/* Why a request cannot be in a set: its memory is in no region. */
-static int nowhere(
-    const struct ftkit_ctx *ctx, const struct ftk_req *r, ptrdiff_t low, ptrdiff_t end)
-{
-    char near[160], why[400];
-    const char *p = r->kind == FTK_REQ_SEND ? r->send.buf : r->recv.buf;
-    const uintptr_t first = (uintptr_t)p + (uintptr_t)low;
-    ftk_region_describe_near(ctx, first, first + (uintptr_t)(end - low), near, sizeof near);
-    snprintf(why, sizeof why, "its memory, %zu bytes at %p, is in no region: %s",
-        (size_t)(end - low), (const void *)(p + low), near);
-    return refuse(r, FTKIT_ERR_STATE, why);
-}
-
-/* Find the memory of a request; *found: a region has it. */
-static int find_memory(struct ftk_saving *s, const struct ftk_req *r, uint64_t *place,
-    ptrdiff_t *low, ptrdiff_t *end, bool *found)
-{
-    const void *p = r->kind == FTK_REQ_SEND ? r->send.buf : r->recv.buf;
-    const size_t count = r->peer == MPI_PROC_NULL ? 0 : (size_t)r->count;
-    int mrc = ftk_saved_span(count, r->type, low, end);
-    return mrc == MPI_SUCCESS ? ftk_saving_place(s, p, *low, *end, place, found)
-                              : ftk_fail_mpi(mrc, "the datatype of a request");
-}
-
-/* Whether a process can get the request from its set-up, with memory that no set has: its contents
- * do not matter at the line. */
-static bool may_be_bare(const struct ftk_req *r)
-{
-    return r->persistent && r->id <= ftk_log.queue.set_up
-           && (r->state == FTK_REQ_INACTIVE || r->kind == FTK_REQ_SEND || !ftk_req_is_done(r));
-}
-
-/* Whether the set can have a receive into the region of a place: all its bytes are in the set, if
- * the receive is complete, and other ranks need not have the same, if it is under way. */
-static int check_region(const struct ftk_saving *s, const struct ftk_req *r, uint64_t place)
-{
-    char why[200];
-    const struct ftk_region *in = place == FTK_NO_PLACE ? NULL : s->region[place];
-    const bool done = is_complete(r);
-    const char *flaw = !in                                        ? NULL
-                       : done && !in->type.contiguous             ? FTK_REGION_HAS_HOLES
-                       : !done && in->kind == FTK_KIND_REPLICATED ? FTK_REGION_IS_REPLICATED
-                                                                  : NULL;
-    if (!flaw)
-        return FTKIT_OK;
-    snprintf(why, sizeof why, "its memory is in region '%s', %s", in->name, flaw);
-    return refuse(r, FTKIT_ERR_STATE, why);
-}
-
-/* The type and the memory of a receive under way, or of a persistent request. */
-static int put_memory(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
-{
-    ptrdiff_t low, end;
-    bool found;
-    int rc = ftk_typemap_add(&s->types, r->type, &head[TYPE]);
-    if (rc == FTKIT_OK)
-        rc = find_memory(s, r, &head[PLACE], &low, &end, &found);
-    if (rc == FTKIT_ERR_UNSUPPORTED)
-        return refuse(r, rc, ftk_detail_text());
-    if (rc == FTKIT_OK && found && r->kind == FTK_REQ_RECV && r->state != FTK_REQ_INACTIVE)
-        rc = check_region(s, r, head[PLACE]);
-    if (rc != FTKIT_OK || found)
-        return rc;
-    if (!may_be_bare(r))
-        return nowhere(s->ctx, r, low, end);
-    head[FLAGS] |= IS_BARE;
-    return FTKIT_OK;
-}
-
-/* A receive that is complete: its data are in the set only if its memory is in a region. */
-static int has_data(const struct ftk_req *r, bool *yes)
-{
-    MPI_Count bytes = 0;
-    *yes = false;
-    if (r->kind != FTK_REQ_RECV || !is_complete(r) || r->error != MPI_SUCCESS)
-        return FTKIT_OK;
-    int rc = PMPI_Get_elements_x(&r->status, MPI_BYTE, &bytes);
-    *yes = bytes > 0 && bytes != MPI_UNDEFINED;
-    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "MPI_Get_elements_x");
-}
-
-/* The same of a collective: of its result the address is known, if anything (run.c). */
-static int check_result(struct ftk_saving *s, const struct ftk_req *r)
-{
-    uint64_t place[FTK_PLACE_WORDS];
-    bool found = true;
-    int rc = FTKIT_OK;
-    if (r->kind == FTK_REQ_COLL && r->error == MPI_SUCCESS && r->recv.buf)
-        rc = ftk_saving_place(s, r->recv.buf, 0, 1, place, &found);
-    return rc != FTKIT_OK || found ? rc : nowhere(s->ctx, r, 0, 1);
-}
-
 static int put_status(const struct ftk_req *r, uint64_t *head)
 {
     int cancelled = 0;
@@ -273,62 +131,43 @@ static int put_status(const struct ftk_req *r, uint64_t *head)
         rc = PMPI_Get_elements_x(&r->status, MPI_BYTE, &bytes);
     if (rc != MPI_SUCCESS)
         return ftk_fail_mpi(rc, "the status of a request");
-    head[FLAGS] |= cancelled ? IS_CANCELLED : 0;
-    head[ERROR] = (uint64_t)(int64_t)r->error;
-    head[SOURCE] = (uint64_t)(int64_t)r->status.MPI_SOURCE;
-    head[STATUS_TAG] = (uint64_t)(int64_t)r->status.MPI_TAG;
-    head[BYTES] = (uint64_t)bytes;
+    head[FTK_HEAD_FLAGS] |= cancelled ? FTK_SAVED_CANCELLED : 0;
+    head[FTK_HEAD_ERROR] = (uint64_t)(int64_t)r->error;
+    head[FTK_HEAD_SOURCE] = (uint64_t)(int64_t)r->status.MPI_SOURCE;
+    head[FTK_HEAD_STATUS_TAG] = (uint64_t)(int64_t)r->status.MPI_TAG;
+    head[FTK_HEAD_BYTES] = (uint64_t)bytes;
     return FTKIT_OK;
 }
 
 static uint64_t flags_of(const struct ftk_req *r)
 {
-    uint64_t flags = is_complete(r) ? IS_DONE : IS_OPEN;
+    uint64_t flags = ftk_saved_is_complete(r) ? FTK_SAVED_DONE : FTK_SAVED_OPEN;
     if (r->state == FTK_REQ_INACTIVE)
         flags = 0;
-    return flags | (r->kind == FTK_REQ_RECV ? IS_RECV : 0) | (r->kind == FTK_REQ_COLL ? IS_COLL : 0)
-           | (r->send.sync ? IS_SYNC : 0) | (r->send.buffered ? IS_BUFFERED : 0)
-           | (r->persistent ? IS_PERSISTENT : 0) | (r->freed_active ? IS_FREED : 0)
-           | (r->send.handles > 0 ? IS_SHARED : 0);
-}
-
-/* The collective of a request: its words follow the head. */
-static int put_coll(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
-{
-    bool bare = false;
-    const bool may = may_be_bare(r) && r->state == FTK_REQ_INACTIVE;
-    int rc = ftk_coll_save(s, r->coll, !ftk_req_is_done(r), may ? &bare : NULL);
-    head[FLAGS] |= bare ? IS_BARE : 0;
-    return rc == FTKIT_ERR_STATE || rc == FTKIT_ERR_UNSUPPORTED ? refuse(r, rc, ftk_detail_text())
-                                                                : rc;
+    return flags | ftk_saved_kind_bits(r->kind) | (r->persistent ? FTK_SAVED_PERSISTENT : 0)
+           | (r->freed_active ? FTK_SAVED_FREED : 0) | (r->send.handles > 0 ? FTK_SAVED_SHARED : 0);
 }
 
 static int put_request(struct ftk_saving *s, const struct ftk_req *r)
 {
-    uint64_t head[HEAD] = { [NUMBER] = (uint64_t)ftk_req_number(r),
-        [FLAGS] = flags_of(r),
-        [CONTEXT] = (uint64_t)r->vc->context,
-        [PEER] = r->peer < 0 ? (uint64_t)(int64_t)r->peer : ftk_log_to_plane(r->peer),
-        [TAG] = (uint64_t)(int64_t)r->tag,
-        [COUNT] = r->send.handles > 0 ? r->send.handles : (uint64_t)r->count,
-        [TYPE] = NO_TYPE,
-        [PLACE] = FTK_NO_PLACE,
-        [ID] = r->id };
-    const bool coll = r->kind == FTK_REQ_COLL;
+    uint64_t head[FTK_HEAD_WORDS] = { [FTK_HEAD_NUMBER] = (uint64_t)ftk_req_number(r),
+        [FTK_HEAD_FLAGS] = flags_of(r),
+        [FTK_HEAD_CONTEXT] = (uint64_t)r->vc->context,
+        [FTK_HEAD_PEER] = r->peer < 0 ? (uint64_t)(int64_t)r->peer : ftk_log_to_plane(r->peer),
+        [FTK_HEAD_TAG] = (uint64_t)(int64_t)r->tag,
+        [FTK_HEAD_COUNT] = r->send.handles > 0 ? r->send.handles : (uint64_t)r->count,
+        [FTK_HEAD_TYPE] = FTK_NO_TYPE,
+        [FTK_HEAD_PLACE] = FTK_NO_PLACE,
+        [FTK_HEAD_ID] = r->id };
+    const struct ftk_req_ops *ops = ftk_req_ops_of(r);
     const size_t at = s->w.n;
-    int rc =
-        ftk_words_extend(&s->w, HEAD) ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
-    if (rc == FTKIT_OK && (head[FLAGS] & IS_DONE))
+    int rc = ftk_words_extend(&s->w, FTK_HEAD_WORDS)
+                 ? FTKIT_OK
+                 : ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
+    if (rc == FTKIT_OK && (head[FTK_HEAD_FLAGS] & FTK_SAVED_DONE))
         rc = put_status(r, head);
-    bool data = false;
-    if (rc == FTKIT_OK && !(head[FLAGS] & IS_SHARED) && r->state != FTK_REQ_INACTIVE)
-        rc = has_data(r, &data);
-    if (rc == FTKIT_OK && (head[FLAGS] & IS_DONE))
-        rc = check_result(s, r);
-    if (rc == FTKIT_OK && coll && r->coll)
-        rc = put_coll(s, r, head);
-    if (rc == FTKIT_OK && !coll && (r->persistent || (head[FLAGS] & IS_OPEN) || data))
-        rc = put_memory(s, r, head);
+    if (rc == FTKIT_OK && ops->save)
+        rc = ops->save(s, r, head);
     if (rc == FTKIT_OK)
         memcpy(s->w.v + at, head, sizeof head);
     return rc;
@@ -390,7 +229,7 @@ struct restored {
     struct ftk_vcomm *vc;
     size_t handles; /* of a shared request: so many are left to give */
     size_t given;   /* ... and so many are given */
-    struct ftk_coll_progress progress;
+    void *rest;     /* for resume() */
 };
 
 static struct {
@@ -405,7 +244,7 @@ static bool released; /* the requests of set-up: see release_set_up() */
 static void clear_back(void)
 {
     for (size_t i = 0; i < back.n; i++)
-        free(back.v[i].progress.open);
+        free(back.v[i].rest);
     free(back.v);
     ftk_loading_free(&back.l, ftk_p2p_type_free);
     back.v = NULL;
@@ -422,9 +261,8 @@ static void drop_one(struct restored *e)
             ftk_req_delete(e->vc->sent);
     if (!r || r->state == FTK_REQ_FREE || r->persistent)
         return;
-    if (r->coll)
-        ftk_coll_delete(r->coll);
-    r->coll = NULL;
+    if (ftk_req_ops_of(r)->free)
+        ftk_req_ops_of(r)->free(r);
     ftk_req_delete(r);
 }
 
@@ -440,9 +278,9 @@ void ftk_requests_drop(void)
 /* A request of set-up is under way, or complete, that was at rest or elsewhere at the line. */
 static void halt(struct ftk_req *r)
 {
-    if (r->kind == FTK_REQ_COLL && r->coll)
-        ftk_coll_halt(r);
-    else if (!ftk_req_is_done(r))
+    if (ftk_req_ops_of(r)->halt)
+        ftk_req_ops_of(r)->halt(r);
+    if (!ftk_req_is_done(r))
         (void)ftk_p2p_fail(r, MPI_ERR_PENDING); /* nobody waits for it */
     r->state = FTK_REQ_INACTIVE;
 }
@@ -458,78 +296,50 @@ static struct ftk_req *with_id(uint64_t id)
     return NULL;
 }
 
-/* A number of the set between two bounds. */
-static bool is_in(uint64_t word, int64_t least, int64_t most)
-{
-    return (int64_t)word >= least && (int64_t)word <= most;
-}
-
+/* Whether the head is that of a request that this library knows. */
 static bool is_sane(const uint64_t *head)
 {
-    const bool message = !(head[FLAGS] & (IS_COLL | IS_SHARED));
-    const bool needs_type = message && (head[FLAGS] & (IS_OPEN | IS_PERSISTENT));
-    const bool names_peer = is_in(head[PEER], 0, ftk_log_plane_size() - 1)
-                            || (int64_t)head[PEER] == MPI_PROC_NULL
-                            || ((int64_t)head[PEER] == MPI_ANY_SOURCE && (head[FLAGS] & IS_RECV));
-    return is_in(head[NUMBER], 0, INT32_MAX) && (!message || names_peer)
-           && is_in(head[TAG], INT32_MIN, INT32_MAX) && is_in(head[COUNT], 0, INT32_MAX)
-           && is_in(head[ID], 0, UINT32_MAX) && is_in(head[ERROR], INT32_MIN, INT32_MAX)
-           && is_in(head[SOURCE], INT32_MIN, INT32_MAX)
-           && is_in(head[STATUS_TAG], INT32_MIN, INT32_MAX) && is_in(head[BYTES], 0, INT64_MAX / 4)
-           && head[CONTEXT] < FTK_LOG_ALL && (!needs_type || head[TYPE] != NO_TYPE)
-           && (!message || !(head[FLAGS] & IS_OPEN) || (head[FLAGS] & IS_RECV));
+    const uint64_t kind = ftk_saved_kind(head);
+    if (kind >= FTK_REQ_NKINDS)
+        return false;
+    const struct ftk_req_ops *ops = ftk_log.kinds[kind];
+    return ftk_saved_is_in(head[FTK_HEAD_NUMBER], 0, INT32_MAX)
+           && ftk_saved_is_in(head[FTK_HEAD_TAG], INT32_MIN, INT32_MAX)
+           && ftk_saved_is_in(head[FTK_HEAD_COUNT], 0, INT32_MAX)
+           && ftk_saved_is_in(head[FTK_HEAD_ID], 0, UINT32_MAX)
+           && ftk_saved_is_in(head[FTK_HEAD_ERROR], INT32_MIN, INT32_MAX)
+           && ftk_saved_is_in(head[FTK_HEAD_SOURCE], INT32_MIN, INT32_MAX)
+           && ftk_saved_is_in(head[FTK_HEAD_STATUS_TAG], INT32_MIN, INT32_MAX)
+           && ftk_saved_is_in(head[FTK_HEAD_BYTES], 0, INT64_MAX / 4)
+           && head[FTK_HEAD_CONTEXT] < FTK_LOG_ALL
+           && ((head[FTK_HEAD_FLAGS] & FTK_SAVED_SHARED)
+               || ((!(head[FTK_HEAD_FLAGS] & FTK_SAVED_OPEN) || ops->resume)
+                   && (!ops->sane || ops->sane(head))));
 }
 
-static enum ftk_req_kind kind_of(uint64_t flags)
+/* What requests of all kinds get that are made again. */
+static void fill(struct ftk_req *r, const uint64_t *head, struct ftk_vcomm *vc)
 {
-    if (flags & IS_COLL)
-        return FTK_REQ_COLL;
-    return flags & IS_RECV ? FTK_REQ_RECV : FTK_REQ_SEND;
-}
-
-static int peer_of(const uint64_t *head)
-{
-    const int peer = (int)(int64_t)head[PEER];
-    return peer < 0 ? peer : ftk_log_from_plane(peer);
-}
-
-/* The arguments of a request that is made again. */
-static int fill(struct ftk_req *r, const uint64_t *head, struct ftk_vcomm *vc)
-{
-    const struct ftk_loading *l = &back.l;
-    ptrdiff_t low = 0, end = 0;
-    void *p = NULL;
-    r->kind = kind_of(head[FLAGS]);
+    const bool persistent = (head[FTK_HEAD_FLAGS] & FTK_SAVED_PERSISTENT) != 0;
+    ftk_empty_status(&r->status);
+    r->kind = (enum ftk_req_kind)ftk_saved_kind(head);
+    r->persistent = persistent;
+    r->id = (uint32_t)head[FTK_HEAD_ID];
+    r->state = persistent ? FTK_REQ_INACTIVE : FTK_REQ_COMPLETE;
     r->vc = vc;
-    r->peer = r->kind == FTK_REQ_COLL ? MPI_PROC_NULL : peer_of(head);
-    if (r->peer >= 0 && ftk_vcomm_peer_rank(vc, r->peer) < 0)
-        return ftk_loading_damaged();
-    r->tag = (int)(int64_t)head[TAG];
-    r->count = (int)head[COUNT];
-    r->context = r->kind == FTK_REQ_SEND ? ftk_vcomm_there(vc, r->peer) : vc->context;
-    r->send.sync = (head[FLAGS] & IS_SYNC) != 0;
-    r->send.buffered = (head[FLAGS] & IS_BUFFERED) != 0;
+    r->context = vc->context;
+    r->peer = MPI_PROC_NULL;
+    r->tag = (int)(int64_t)head[FTK_HEAD_TAG];
+    r->count = (int)head[FTK_HEAD_COUNT];
     r->born = 0; /* before the line */
-    if (head[TYPE] == NO_TYPE)
-        return FTKIT_OK;
-    r->type = ftk_types_of(&l->types, head[TYPE]);
-    if (r->type == MPI_DATATYPE_NULL)
-        return ftk_loading_damaged();
-    int mrc = ftk_saved_span(r->peer == MPI_PROC_NULL ? 0 : (size_t)r->count, r->type, &low, &end);
-    if (mrc != MPI_SUCCESS)
-        return ftk_fail_mpi(mrc, "a datatype of a set");
-    int rc = ftk_loading_address(l, &head[PLACE], low, end, &p);
-    r->send.buf = r->recv.buf = p;
-    return rc;
 }
 
 /* Set-up has made the request, or this process has it since before the rollback. */
 static int check_known(const struct ftk_req *r, const uint64_t *head)
 {
-    if (r->kind == kind_of(head[FLAGS]) && r->vc && (uint64_t)r->vc->context == head[CONTEXT]
-        && (r->kind == FTK_REQ_COLL
-            || (r->count == (int)head[COUNT] && r->peer == peer_of(head)
-                && r->tag == (int)(int64_t)head[TAG])))
+    const struct ftk_req_ops *ops = ftk_req_ops_of(r);
+    if (r->kind == ftk_saved_kind(head) && r->vc
+        && (uint64_t)r->vc->context == head[FTK_HEAD_CONTEXT] && (!ops->same || ops->same(r, head)))
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_STATE,
         "persistent request %u, in the order of their making, is not what it was at the set: "
@@ -539,24 +349,21 @@ static int check_known(const struct ftk_req *r, const uint64_t *head)
 
 static int make_request(const uint64_t *head, struct ftk_vcomm *vc, struct ftk_req **out)
 {
-    const bool persistent = (head[FLAGS] & IS_PERSISTENT) != 0;
-    struct ftk_req *r = persistent ? with_id(head[ID]) : NULL;
+    const bool persistent = (head[FTK_HEAD_FLAGS] & FTK_SAVED_PERSISTENT) != 0;
+    struct ftk_req *r = persistent ? with_id(head[FTK_HEAD_ID]) : NULL;
     *out = r;
     if (r)
         return check_known(r, head);
-    if (head[FLAGS] & IS_BARE)
+    if (head[FTK_HEAD_FLAGS] & FTK_SAVED_BARE)
         return ftk_fail(FTKIT_ERR_STATE,
             "the set has persistent request %llu of set-up, and this process has not made it or "
             "has freed it",
-            (unsigned long long)head[ID]);
+            (unsigned long long)head[FTK_HEAD_ID]);
     r = *out = ftk_req_new();
     if (!r)
         return ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
-    ftk_empty_status(&r->status);
-    r->persistent = persistent;
-    r->id = (uint32_t)head[ID];
-    r->state = persistent ? FTK_REQ_INACTIVE : FTK_REQ_COMPLETE;
-    return fill(r, head, vc);
+    fill(r, head, vc);
+    return FTKIT_OK;
 }
 
 /* An error: a request that has been made for it goes. */
@@ -570,63 +377,43 @@ static int give_up(struct restored *e, bool known, int rc)
     return rc;
 }
 
-/* The collective of the request, if it has one. */
-static int read_coll(struct restored *e, bool known)
-{
-    const bool persistent = (e->flags & IS_PERSISTENT) != 0;
-    struct ftk_coll *c = known ? e->r->coll : NULL;
-    if (!(e->flags & IS_COLL) || (!persistent && (e->flags & IS_DONE)))
-        return FTKIT_OK;
-    int rc = ftk_coll_load(&back.l, e->vc, persistent, &c, &e->progress);
-    if (rc != FTKIT_OK)
-        return rc;
-    e->r->coll = c;
-    c->owner = e->r;
-    return FTKIT_OK;
-}
-
 static void set_status(struct ftk_req *r, const uint64_t *head)
 {
-    if (r->kind == FTK_REQ_SEND)
-        ftk_empty_status(&r->status);
-    else
-        ftk_p2p_status(&r->status, (int)(int64_t)head[SOURCE], (int)(int64_t)head[STATUS_TAG],
-            (size_t)head[BYTES]);
-    if (head[FLAGS] & IS_CANCELLED)
+    ftk_p2p_status(&r->status, (int)(int64_t)head[FTK_HEAD_SOURCE],
+        (int)(int64_t)head[FTK_HEAD_STATUS_TAG], (size_t)head[FTK_HEAD_BYTES]);
+    if (head[FTK_HEAD_FLAGS] & FTK_SAVED_CANCELLED)
         (void)PMPI_Status_set_cancelled(&r->status, 1); /* it sets a field */
-    r->error = (int)(int64_t)head[ERROR];
+    r->error = (int)(int64_t)head[FTK_HEAD_ERROR];
 }
 
 static int read_request(struct restored *e)
 {
-    const uint64_t *head = ftk_loading_take(&back.l, HEAD);
+    const uint64_t *head = ftk_loading_take(&back.l, FTK_HEAD_WORDS);
     if (!head || !is_sane(head))
         return ftk_loading_damaged();
-    e->number = (int64_t)head[NUMBER];
-    e->flags = head[FLAGS];
-    e->vc = ftk_vcomm_in_context((int)head[CONTEXT]);
+    e->number = (int64_t)head[FTK_HEAD_NUMBER];
+    e->flags = head[FTK_HEAD_FLAGS];
+    e->vc = ftk_vcomm_in_context((int)head[FTK_HEAD_CONTEXT]);
     if (!e->vc)
         return ftk_loading_damaged();
-    e->handles = e->flags & IS_SHARED ? (size_t)head[COUNT] : 0;
-    if (e->flags & IS_SHARED)
+    e->handles = e->flags & FTK_SAVED_SHARED ? (size_t)head[FTK_HEAD_COUNT] : 0;
+    if (e->flags & FTK_SAVED_SHARED)
         return FTKIT_OK;
-    const bool known = (e->flags & IS_PERSISTENT) && with_id(head[ID]);
+    const bool known = (e->flags & FTK_SAVED_PERSISTENT) && with_id(head[FTK_HEAD_ID]);
     int rc = make_request(head, e->vc, &e->r);
     if (rc == FTKIT_OK && known && e->r->state != FTK_REQ_INACTIVE)
         halt(e->r);
-    if (rc == FTKIT_OK)
-        rc = read_coll(e, known);
-    if (rc != FTKIT_OK)
-        return give_up(e, known, rc);
-    if (e->flags & IS_DONE)
+    if (rc == FTKIT_OK && (e->flags & FTK_SAVED_DONE))
         set_status(e->r, head);
-    return FTKIT_OK;
+    if (rc == FTKIT_OK && ftk_req_ops_of(e->r)->load)
+        rc = ftk_req_ops_of(e->r)->load(&back.l, e->r, head, known, &e->rest);
+    return rc == FTKIT_OK ? rc : give_up(e, known, rc);
 }
 
 static int read_all(void)
 {
     const uint64_t *n = ftk_loading_take(&back.l, 2);
-    if (!n || n[0] > (uint64_t)(back.l.end - back.l.w) / HEAD || n[1] > UINT32_MAX)
+    if (!n || n[0] > (uint64_t)(back.l.end - back.l.w) / FTK_HEAD_WORDS || n[1] > UINT32_MAX)
         return ftk_loading_damaged();
     back.v = calloc((size_t)n[0] + 1, sizeof *back.v);
     if (!back.v)
@@ -728,18 +515,15 @@ static void begin_one(struct restored *e)
 {
     struct ftk_req *r = e->r;
     const int error = r->error;
-    if (!(e->flags & (IS_DONE | IS_OPEN)))
+    if (!(e->flags & (FTK_SAVED_DONE | FTK_SAVED_OPEN)))
         return; /* persistent, and at rest */
-    if (e->flags & IS_DONE) {
+    if (e->flags & FTK_SAVED_DONE) {
         r->state = FTK_REQ_COMPLETE;
         r->error = error;
         return;
     }
-    if (r->kind == FTK_REQ_COLL)
-        ftk_coll_resume(r, &e->progress);
-    else
-        (void)ftk_req_begin(r); /* the wait returns the error */
-    if (e->flags & IS_FREED)
+    ftk_req_ops_of(r)->resume(r, e->rest);
+    if (e->flags & FTK_SAVED_FREED)
         ftk_req_abandon(r);
 }
 

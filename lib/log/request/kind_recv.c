@@ -38,6 +38,30 @@ static void describe(const struct ftk_req *r, char *text, size_t room)
     ftk_message_describe(r, "receive", "from", text, room);
 }
 
-const struct ftk_req_ops ftk_req_kind_recv = {
-    .keeps_type = true, .start = ftk_recv_start, .cancel = cancel, .describe = describe
-};
+static bool is_sane(const uint64_t *head)
+{
+    return ftk_message_is_sane(head, true);
+}
+
+static int load(
+    struct ftk_loading *l, struct ftk_req *r, const uint64_t *head, bool known, void **rest)
+{
+    (void)rest;
+    return known ? FTKIT_OK : ftk_message_load(l, r, head, &r->recv.buf);
+}
+
+static void resume(struct ftk_req *r, const void *rest)
+{
+    (void)rest;
+    (void)ftk_req_begin(r); /* the wait returns the error */
+}
+
+const struct ftk_req_ops ftk_req_kind_recv = { .keeps_type = true,
+    .start = ftk_recv_start,
+    .cancel = cancel,
+    .describe = describe,
+    .save = ftk_message_save,
+    .sane = is_sane,
+    .same = ftk_message_is_same,
+    .load = load,
+    .resume = resume };

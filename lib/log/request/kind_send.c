@@ -71,4 +71,41 @@ static void describe(const struct ftk_req *r, char *text, size_t room)
     snprintf(text, room, "a small send on %s", comm);
 }
 
-const struct ftk_req_ops ftk_req_kind_send = { .start = start, .describe = describe };
+static int save(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
+{
+    head[FTK_HEAD_FLAGS] |=
+        (r->send.sync ? FTK_SAVED_SYNC : 0) | (r->send.buffered ? FTK_SAVED_BUFFERED : 0);
+    return ftk_message_save(s, r, head);
+}
+
+static bool is_sane(const uint64_t *head)
+{
+    return ftk_message_is_sane(head, false);
+}
+
+static int load(
+    struct ftk_loading *l, struct ftk_req *r, const uint64_t *head, bool known, void **rest)
+{
+    void *p;
+    (void)rest;
+    if (head[FTK_HEAD_FLAGS] & FTK_SAVED_DONE)
+        ftk_empty_status(&r->status);
+    if (known)
+        return FTKIT_OK;
+    int rc = ftk_message_load(l, r, head, &p);
+    if (rc != FTKIT_OK)
+        return rc;
+    r->context = ftk_vcomm_there(r->vc, r->peer);
+    r->send.sync = (head[FTK_HEAD_FLAGS] & FTK_SAVED_SYNC) != 0;
+    r->send.buffered = (head[FTK_HEAD_FLAGS] & FTK_SAVED_BUFFERED) != 0;
+    r->send.buf = p;
+    return FTKIT_OK;
+}
+
+const struct ftk_req_ops ftk_req_kind_send = { .start = start,
+    .describe = describe,
+    .ends_at_line = true,
+    .save = save,
+    .sane = is_sane,
+    .same = ftk_message_is_same,
+    .load = load };
