@@ -1,9 +1,10 @@
 #!/usr/bin/perl
-# A scheme, a place, a durable level, a mode of log.determinants, a part of the message log and a kind
-# of memory are one file and one line each: the library is built once more with the scheme triple
-# (two buddies), the place object (no file that can be mapped), the level plain (files without HDF5),
-# the mode count (counts sends), the part witness (sees what happens to the log) and the kind of memory
-# walled (the process can neither read nor write it), and jobs lose processes with them.
+# A scheme, a place, a durable level, a mode of log.determinants, a part of the message log, a kind of
+# request and a kind of memory are one file and one line each: the library is built once more with the
+# scheme triple (two buddies), the place object (no file that can be mapped), the level plain (files
+# without HDF5), the mode count (counts sends), the part witness (sees what happens to the log), the
+# kind of request tally (complete after some looks) and the kind of memory walled (the process can
+# neither read nor write it), and jobs lose processes with them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -59,13 +60,16 @@ add_line('lib/core/det_modes.h', 'NODE', 'X(COUNT, count)');
 system("cp '$top/tests/rooms/count.c' '$here/lib/log/mode/mode_count.c'") == 0 or die "cp\n";
 add_line('lib/log/parts.h', 'coll', 'X(witness)');
 system("cp '$top/tests/rooms/witness.c' '$here/lib/log/coll/witness.c'") == 0 or die "cp\n";
+add_line('lib/log/req_kinds.h', 'COLL', 'X(TALLY, tally)');
+system("cp '$top/tests/rooms/tally.c' '$here/lib/log/request/kind_tally.c'") == 0 or die "cp\n";
+system("cp '$top/tests/rooms/tallies.c' '$here/tests/mpi/'") == 0 or die "cp\n";
 # the commands know no scheme, place or level by name: their objects do for this library, too
 add_line('lib/core/memory_kinds.h', 'HOST', 'X(WALLED, walled)');
 system("cp '$top/tests/rooms/walled.c' '$here/lib/core/memory_walled.c'") == 0 or die "cp\n";
 system("cp '$top/tests/rooms/walls.c' '$here/tests/mpi/'") == 0 or die "cp\n";
 my $objects = '$(PROGRAM_SRC:%.c=' . build() . '/rel/%.o)';
 my $made = `cd '$here' && env -u MAKEFLAGS '$top/scripts/guard' 300 -- make -j2 BUILD=build CC_OPT=-O1 LIB_OBJ='\$(TEST_OBJ)' PROGRAM_OBJ='$objects' \\
-    build/mpi/solver build/mpi/farm build/mpi/walls build/ftkit 2>&1`;
+    build/mpi/solver build/mpi/farm build/mpi/tallies build/mpi/walls build/ftkit 2>&1`;
 is($?, 0, 'the library is built with one file and one line more for each') or do {
     diag(substr($made, -4000));
     done_testing();
@@ -262,6 +266,43 @@ for my $line (qw(together apart)) {
     is(scalar(grep { $_->[1] == $at{0}[1] } values %at), 4,
         '... as many as each other rank: rank 1 has its number from its set') or diag(explain(\%at));
     ok(!(grep { $_->[3] == 0 } values %at), '... and has dropped what was under way');
+}
+
+# ---- the kind of request: some are under way at each set, alone and among messages -----------------
+
+sub tallies # a job with tallies; its result
+{
+    my ($name, %o) = @_;
+    my $j = logged({ name => 'tallies', args => $o{args} // [] }, from => "$here/build", %o,
+        env => { FTKIT_LOG_TEAMS => 'rank', FTKIT_CHECKPOINT_PERIOD => '3 calls', %{ $o{env} // {} } });
+    my ($result) = $j->{result} =~ /^(OK step 60 hash \w+ 0 wrong)/;
+    ok($j->{rc} == 0 && $result && @{ $j->{faults} } == ($o{faults} // 1)
+            && $j->{log} !~ /^handles: |is not what it was/m, "tally: $name")
+        or diag("rc $j->{rc}, $j->{result}, faults @{$j->{faults}}\n", substr($j->{log}, 0, 3000));
+    return ($result // '', "$j->{log}\n" . event_texts("$j->{dir}/events"));
+}
+
+my ($right) = tallies('no rank is lost', faults => 0);
+# at the second commit of a line apart the first one has tallies, and every rank has passed it
+my %kill = (together => 'app.mid:1:12:kill', apart => 'apart.commit:1:2:kill');
+for my $line (sort keys %kill) {
+    my ($result, $said) = tallies("a rank is lost, line = $line", fault => $kill{$line},
+        env => { FTKIT_CHECKPOINT_LINE => $line });
+    is($result, $right, '... and the result is right');
+    is(join(' ', sort $said =~ /(rank \d+: a tally goes on after \d+ looks)$/mg),
+        'rank 1: a tally goes on after 0 looks rank 1: a tally goes on after 0 looks '
+            . 'rank 1: a tally goes on after 1 looks',
+        '... its replacement has the three tallies of the set, one of them with its look');
+}
+is((tallies('a rank waits for a tally without an end when all roll back',
+        args => [ '-m', 'endless' ], fault => 'app.mid:1:9:kill', env => { FTKIT_LOG_TEAMS => 'all' }))[0],
+    $right, '... and the result is right');
+{
+    my $j = logged({ name => 'tallies', args => [ '-m', 'loose', '-n', 2 ] }, from => "$here/build",
+        env => { FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+    isnt($j->{rc}, 0, 'tally: in no registered variable');
+    like($j->{log}, qr/a tally of 3 looks, under way: it is in no registered variable/,
+        '... which ftkit_checkpoint() refuses by its name') or diag($j->{log});
 }
 
 # ---- the kind of memory: all regions are where the process itself can neither read nor write -------

@@ -255,6 +255,13 @@ static int progress_any(struct ftk_req *r)
     }
 }
 
+/* A request that is no message.  No wait outlives a rollback, whatever the kind does. */
+static int progress_other(struct ftk_req *r)
+{
+    int rc = ftk_req_ops_of(r)->progress(r);
+    return ftk_req_is_done(r) || !ftk_log_is_rolling_back() ? rc : ftk_p2p_fail(r, ftk_log_error());
+}
+
 /* Of a combined send and receive the receive is complete; its send may not be. */
 static void progress_pair(struct ftk_req *r)
 {
@@ -271,7 +278,7 @@ static void progress_pair(struct ftk_req *r)
 int ftk_req_progress(struct ftk_req *r)
 {
     if (!ftk_req_is_done(r) && r->state != FTK_REQ_HALF)
-        (void)(ftk_req_is_message(r) ? progress_any(r) : ftk_req_ops_of(r)->progress(r));
+        (void)(ftk_req_is_message(r) ? progress_any(r) : progress_other(r));
     if (r->pair && (ftk_req_is_done(r) || r->state == FTK_REQ_HALF))
         progress_pair(r);
     if (ftk_req_is_done(r) && r->then) {

@@ -1,0 +1,140 @@
+/* A kind of request for tests/rooms.t: it is complete after so many looks, and then adds a value to
+ * a word of the program.  In a set it is its word, its value and the looks that it has had.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "log/p2p.h"
+#include "log/req_ops.h"
+
+struct tally {
+    uint64_t *word;
+    uint64_t value, looks, had;
+};
+
+int tally_make(MPI_Comm comm, uint64_t *word, uint64_t value, uint64_t looks, bool persistent,
+    MPI_Request *request);
+
+static struct tally *of(const struct ftk_req *r)
+{
+    return (struct tally *)(void *)r->own;
+}
+
+static void go_on(struct ftk_req *r, uint64_t had)
+{
+    of(r)->had = had;
+    r->state = FTK_REQ_RUNNING;
+    r->error = MPI_SUCCESS;
+    r->seq = ++ftk_log.queue.seq;
+}
+
+static int start(struct ftk_req *r)
+{
+    go_on(r, 0);
+    return MPI_SUCCESS;
+}
+
+static int progress(struct ftk_req *r)
+{
+    struct tally *t = of(r);
+    if (++t->had < t->looks)
+        return MPI_SUCCESS;
+    *t->word += t->value;
+    ftk_p2p_status(&r->status, MPI_PROC_NULL, (int)t->had, 0);
+    return ftk_req_finish(r, MPI_SUCCESS);
+}
+
+static int cancel(struct ftk_req *r)
+{
+    if (ftk_req_is_done(r))
+        return MPI_SUCCESS;
+    ftk_empty_status(&r->status);
+    (void)ftk_req_finish(r, MPI_SUCCESS);
+    return PMPI_Status_set_cancelled(&r->status, 1);
+}
+
+static void describe(const struct ftk_req *r, char *text, size_t room)
+{
+    snprintf(text, room, "a tally of %llu looks", (unsigned long long)of(r)->looks);
+}
+
+static int save(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
+{
+    const struct tally *t = of(r);
+    bool found;
+    int rc = ftk_saving_place(s, t->word, 0, sizeof *t->word, &head[FTK_HEAD_PLACE], &found);
+    if (rc != FTKIT_OK || !found)
+        return rc != FTKIT_OK
+                   ? rc
+                   : ftk_saved_nowhere(s->ctx, r, (const char *)t->word, 0, sizeof *t->word);
+    uint64_t *w = ftk_words_extend(&s->w, 3);
+    if (!w)
+        return ftk_fail(FTKIT_ERR_NOMEM, "a tally of a set");
+    w[0] = t->value;
+    w[1] = t->looks;
+    w[2] = t->had;
+    return FTKIT_OK;
+}
+
+static int load(
+    struct ftk_loading *l, struct ftk_req *r, const uint64_t *head, bool known, void **rest)
+{
+    const uint64_t *w = ftk_loading_take(l, 3);
+    uint64_t *had = malloc(sizeof *had);
+    void *p;
+    if (!w || !had) {
+        free(had);
+        return w ? ftk_fail(FTKIT_ERR_NOMEM, "a tally of a set") : ftk_loading_damaged();
+    }
+    *had = w[2];
+    *rest = had;
+    if (known)
+        return FTKIT_OK;
+    int rc = ftk_loading_address(l, &head[FTK_HEAD_PLACE], 0, sizeof(uint64_t), &p);
+    r->own = rc == FTKIT_OK ? malloc(sizeof(struct tally)) : NULL;
+    if (!r->own)
+        return rc == FTKIT_OK ? ftk_fail(FTKIT_ERR_NOMEM, "a tally of a set") : rc;
+    *of(r) = (struct tally){ .word = p, .value = w[0], .looks = w[1] };
+    return FTKIT_OK;
+}
+
+static void resume(struct ftk_req *r, const void *rest)
+{
+    const uint64_t *had = rest;
+    ftk_report(FTKIT_DEBUG, "context %s: rank %d: a tally goes on after %llu looks",
+        ftk_log.ctx->cfg.name, ftk_log.me, (unsigned long long)*had);
+    go_on(r, *had);
+}
+
+const struct ftk_req_ops ftk_req_kind_tally = { .start = start,
+    .progress = progress,
+    .cancel = cancel,
+    .describe = describe,
+    .save = save,
+    .load = load,
+    .resume = resume };
+
+int tally_make(MPI_Comm comm, uint64_t *word, uint64_t value, uint64_t looks, bool persistent,
+    MPI_Request *request)
+{
+    struct ftk_vcomm *vc = ftk_vcomm_find(comm);
+    struct ftk_req *r = vc && !ftk_log_is_rolling_back() ? ftk_req_new() : NULL;
+    *request = MPI_REQUEST_NULL;
+    if (r)
+        r->own = malloc(sizeof(struct tally));
+    if (!r || !r->own) {
+        if (r)
+            ftk_req_delete(r);
+        return MPI_ERR_OTHER;
+    }
+    *of(r) = (struct tally){ .word = word, .value = value, .looks = looks };
+    r->kind = FTK_REQ_TALLY;
+    r->vc = vc;
+    if (persistent)
+        ftk_req_persist(r);
+    else
+        go_on(r, 0);
+    *request = ftk_req_handle(r);
+    return MPI_SUCCESS;
+}
