@@ -7,6 +7,8 @@
 #include <mpi.h>
 
 #include "req_kinds.h"
+#include "req_recv.h"
+#include "req_send.h"
 #include "vcomm.h"
 
 /* ---- requests ---------------------------------------------------------------------------
@@ -54,41 +56,6 @@ enum ftk_req_state {
 };
 
 struct ftk_coll; /* coll/: a schedule under way */
-
-/* What a send has besides its arguments. */
-struct ftk_req_send {
-    const void *buf;
-    bool sync;               /* a synchronous send */
-    bool buffered;           /* a persistent buffered send: complete as soon as it is started */
-    size_t owned;            /* the send reads so many bytes of own; 0: it reads buf */
-    struct ftk_entry *entry; /* its log entry; NULL: not logged */
-    uint64_t hold_round;     /* HELD: until this round of determinants is acknowledged */
-    size_t handles;          /* of a shared request: so many handles the program has */
-};
-
-/* What a receive has besides its arguments. */
-struct ftk_req_recv {
-    void *buf;
-    struct ftk_envelope want; /* what the receive is posted for: its arguments, or the source and
-                                 tag of the match if that is known */
-    uint32_t wildcard_seq;    /* number among the wildcard receives; 0: no wildcard receive, or the
-                              match is known */
-    uint32_t number;          /* among the receives of the program; 0: of the log */
-    uint32_t cancelled : 1;   /* the program has asked for a cancel */
-    uint32_t set_up : 31;     /* number among the receives of set-up (set_up.h); 0: of the loop */
-    uint64_t posted_seq; /* the latest sequence number when this receive was posted to the MPI */
-};
-
-/* What determinants say of the first execution of a receive. */
-enum ftk_cancel_known {
-    FTK_CANCEL_UNKNOWN,  /* no cancel, or none is recorded */
-    FTK_CANCEL_DONE,     /* the receive was cancelled: it gets no message */
-    FTK_CANCEL_TOO_LATE, /* the receive got a message in spite of a cancel */
-};
-struct ftk_req_replay {
-    bool match_known; /* which message the receive got */
-    enum ftk_cancel_known cancel;
-};
 
 struct ftk_req {
     enum ftk_req_kind kind;
