@@ -4,11 +4,13 @@
 #define _GNU_SOURCE
 #include "gather.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/hash.h"
+#include "core/identity.h"
 #include "core/mpi_shim.h"
 #include "core/run_state.h"
 #include "core/teams.h"
@@ -134,6 +136,34 @@ static int meet_programs(struct ftkit_ctx *ctx, struct comparing *c)
     return rc;
 }
 
+/* The processes have different executables, and mpirun counts them as one program: a script may have
+ * chosen.  A lost rank would be replaced by whatever executable comes.  Returns an error. */
+static int name_executables(
+    struct ftkit_ctx *ctx, struct comparing *c, const struct ftk_identity *own)
+{
+    const struct ftk_sure telling = { c->s, NULL, "comparing executables" };
+    char first[sizeof own->program], other[sizeof own->program];
+    memcpy(first, own->program, sizeof first);
+    int rc = ftk_sure_bcast(&telling, 0, first, sizeof first);
+    int64_t rank = rc == FTKIT_OK && strcmp(first, own->program) != 0 ? c->rank : INT_MAX;
+    if (rc == FTKIT_OK)
+        rc = ftk_sure_min(&telling, &rank, 1);
+    memcpy(other, own->program, sizeof other);
+    if (rc == FTKIT_OK)
+        rc = ftk_sure_bcast(&telling, (int)rank, other, sizeof other);
+    c->peers = rc == FTKIT_OK;
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = ftk_fail(FTKIT_ERR_MISMATCH,
+        "process 0 of the communicator runs '%s' and process %d runs '%s', and for mpirun they are "
+        "one program: a lost process could be replaced by the other executable. Start them as two "
+        "programs (ftkit run -n 2 a : -n 2 b); if they are one program, set context.program",
+        first, (int)rank, other);
+    if (c->rank == 0)
+        say_failure(ctx);
+    return rc;
+}
+
 /* ---- meeting --------------------------------------------------------------------------- */
 
 enum {
@@ -147,6 +177,8 @@ enum {
     APPNUM_NOT,
     SPARES,
     SPARES_NOT,
+    EXECUTABLE,
+    EXECUTABLE_NOT,
     WORDS
 };
 
@@ -157,6 +189,7 @@ static int compare(
     const struct ftk_sure comparing = { c->s, NULL, "comparing configurations" };
     int64_t all[WORDS];
     int live = 0;
+    struct ftk_identity me; /* context.program, or the name of the executable */
     uint64_t h = local == FTKIT_OK ? config_hash(ctx) : 0;
     ftk_programs_free(&ctx->programs); /* of an earlier try */
     if (MPI_Comm_rank(c->s, &c->rank) != MPI_SUCCESS || MPI_Comm_size(c->s, &live) != MPI_SUCCESS)
@@ -171,6 +204,9 @@ static int compare(
     all[APPNUM_NOT] = ~all[APPNUM];
     all[SPARES] = ctx->cfg.spares;
     all[SPARES_NOT] = ~all[SPARES];
+    ftk_identity_find(&me, ctx->cfg.program, "");
+    all[EXECUTABLE] = (int64_t)(ftk_xxh3(me.program, strlen(me.program)) >> 1);
+    all[EXECUTABLE_NOT] = ~all[EXECUTABLE];
     int rc = ftk_sure_min(&comparing, all, WORDS);
     c->peers = rc == FTKIT_OK;
     if (rc != FTKIT_OK)
@@ -184,6 +220,8 @@ static int compare(
     if (rc == FTKIT_OK
         && (all[SAME] != ~all[SAME_NOT] || (!several && all[SPARES] != ~all[SPARES_NOT])))
         rc = differ(ctx, "configurations");
+    if (rc == FTKIT_OK && !several && all[EXECUTABLE] != ~all[EXECUTABLE_NOT])
+        rc = name_executables(ctx, c, &me);
     c->spares = ctx->cfg.spares;
     if (rc == FTKIT_OK && several) {
         rc = meet_programs(ctx, c);

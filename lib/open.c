@@ -334,6 +334,8 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
     }
     bool spawned = ftk_supply_is_spawned(); /* true once in a process */
     const bool late = !spawned && directory_unknown(&ctx->cfg);
+    if (local == FTKIT_OK && spawned)
+        local = ftk_supply_check_directory();
     if (local == FTKIT_OK && !spawned && !late) /* a running job continues without its directory */
         local = ftk_start_directory(&ctx->cfg);
     rc = ftk_guard_finalize();

@@ -97,12 +97,45 @@ my $one = coupled(first => ['b', 5], second => ['-x', 'ROLE=sea', $a, 'b', 5], e
 ok($one->{rc} == 0 && 4 == (() = $one->{end} =~ /, program 0 of 1, sea:/g) && $one->{log} =~ /0 spares left/,
     'a : a is one program') or diag("rc $one->{rc}\n$one->{log}");
 
+# the directory of a program is removed while the job runs: the new process does not compute in another one
+{
+    my $gone = scratch() . '/gone';
+    mkdir $gone or die "mkdir: $!\n";
+    my $j = coupled(spares => 0, env => $memory, second => ['--wdir', $gone, $b, 'b', 5],
+        fault => 'ckpt.begin:0:2:slow,ckpt.begin:2:3:kill',
+        while => sub { my ($work) = @_; await_file("$work/faults*"); rmdir $gone or die "rmdir: $!\n" });
+    ok($j->{rc} == 137 && $j->{end} eq '' && @{ $j->{faults} } == 2
+            && $j->{log} =~ /error: .*the working directory of the program is missing on node .*every node needs this directory/,
+        'no replacement in another directory than its program') or diag("rc $j->{rc}\n$j->{log}");
+    $j = coupled(spares => 0, env => $memory, second => ['--wdir', $gone, $b, 'b', 5]);
+    ok($j->{rc} != 0 && $j->{log} =~ /^ftkit run: --wdir \Q$gone\E: No such file or directory; every node needs/m,
+        '... nor a start without it, which is told') or diag("rc $j->{rc}\n$j->{log}");
+}
+
+SKIP: {
+    skip 'needs the right to make name spaces', 1 if !nodes_possible();
+    right('two nodes: a rank of each program is lost', faults => 2, env => $memory,
+        run => ['--no-relaunch', '--emulate-nodes', 2], fault => 'ckpt.begin:1:3:kill,ckpt.begin:2:4:kill');
+}
+
+{ # two programs that mpirun takes for one
+    my $wrap = write_file(scratch() . '/wrap',
+        "#!/bin/sh\n[ \$OMPI_COMM_WORLD_RANK -lt 2 ] && exec '$a' b 5\nexec '$b' b 5\n");
+    chmod 0755, $wrap;
+    my $j = job(program => $wrap, args => [], spares => 0, env => $memory);
+    my $line = qr/process 0 of the communicator runs 'coupled' and process 2 runs 'other', and for mpirun they are one program/;
+    ok($j->{rc} == 2 && $j->{log} =~ $line, 'different executables that mpirun has not told apart') or diag("rc $j->{rc}\n$j->{log}");
+    $j = job(program => $wrap, args => [], spares => 0, env => { %$memory, FTKIT_CONTEXT_PROGRAM => 'coupled' });
+    is($j->{rc}, 0, '... are one program with context.program') or diag($j->{log});
+}
+
 # a spare of another program is no spare; then a restart from files
 my $j = coupled(spares => 0, more => ['--spares', 1], fault => 'ckpt.begin:1:3:kill',
     env => { FTKIT_RECOVER_SUPPLY => 'spare, end', FTKIT_LEVEL_HDF5_DIRECTORY => '.' });
 like($j->{log}, qr/error: .*1 rank of program 0 of the job .* lost, and too few spares of this program/,
     'a spare of b does not replace a rank of a');
 my $dir = $j->{dir};
+like(slurp((glob("$dir/default.ftkit/set-*/part-*"))[0]), qr/FTKSEG\r\n\x02\x00{3}/, 'an older ftkit refuses the set');
 ok(-d "$dir/default.ftkit" && !-e "$place/default.ftkit", 'a relative directory is that of the first program');
 my $other = 'is of 4 ranks of 2 programs, with another number of ranks of a program than in this job';
 refused("a restart with another number of ranks: $other", qr/$other/, a => 3, b => 1, keep => $dir);
@@ -114,6 +147,28 @@ refused('a restart with a third program', qr/is of a job of 2 programs, and this
 right('the same programs go on', keep => $dir, faults => 0, like => qr/restored set \d+ from files/);
 refused('a finished run, and another argument of b', qr/has finished, .* argument 5 was '5', and is '6'/, keep => $dir,
     second => ['--wdir', $place, '-x', 'ROLE=air', $b, 'b', 6]);
+
+# programs that differ in their variables only
+{
+    my %alike = (first => ['b', 5], second => ['-x', 'ROLE=air', $a, 'b', 5], spares => 0);
+    my $j = coupled(%alike, fault => 'ckpt.begin:1:9:kill', env => { FTKIT_RECOVER_SUPPLY => 'end' });
+    $alike{keep} = $j->{dir};
+    refused('a restart with swapped variables', qr/rank [02] was of program [01] of this job/, %alike,
+        run => ['--no-relaunch', '-x', 'ROLE=air'], second => ['-x', 'ROLE=sea', $a, 'b', 5]);
+    $j = coupled(%alike);
+    ok($j->{rc} == 0 && $j->{log} =~ /restored set \d+ from files/ && 2 == (() = $j->{end} =~ /, program 1 of 2, air:/g),
+        '... the same variables go on') or diag("rc $j->{rc}\n$j->{log}");
+}
+
+{ # relative paths, all ranks may die
+    (my $near = $b) =~ s{^.*/}{};
+    chdir(scratch()) or die "chdir: $!\n";
+    my ($rc, $out, $err) = command('test', '-n', 2, '--kill', 'rank 3 at call 5', '--period', '3 calls', '--regions',
+        '--', $a, 'a', 3, ':', '-n', 2, "./$near", 'b', 5);
+    chdir(top()) or die "chdir: $!\n";
+    ok($rc == 0 && $out =~ /^1 of 1: --kill 'rank 3 at call 5': .*the results are the same/m, 'ftkit test with two programs')
+        or diag("rc $rc\n$out$err");
+}
 
 # the command line
 for my $wrong ([[':'], 'PROGRAM is missing'], [[':', '-n', 1], 'PROGRAM is missing'], [[':', $b], '-n N is missing'],

@@ -1,8 +1,10 @@
 /* Jobs of several programs: `ftkit run -n 2 a : -n 2 b`.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools.h"
 
@@ -140,6 +142,31 @@ int ftk_parts_spares(struct ftk_run *r, int fixed)
     }
     r->spares = all;
     return 0;
+}
+
+static void say_directory(const struct ftk_run *r, const char *directory)
+{
+    const bool here = access(directory, X_OK) == 0;
+    if (!here || r->nodes > 1)
+        ftk_run_say("--wdir %s: %s; every node needs this directory, and mpirun reports a missing "
+                    "one as a 'system limit exceeded on number of files that can be open'",
+            directory, here ? "it is on this node, perhaps not on others" : strerror(errno));
+}
+
+void ftk_parts_say_directories(const struct ftk_run *r)
+{
+    for (int k = 0; k < r->nparts; k++) {
+        const struct ftk_list *options = k == 0 ? &r->extra : &r->parts[k].options;
+        for (size_t i = 0; i < options->n; i++) {
+            const char *value = NULL;
+            if (!ftk_run_is_option(options->v[i], "wdir", &value))
+                continue;
+            if (!value && i + 1 < options->n)
+                value = options->v[++i];
+            if (value)
+                say_directory(r, value);
+        }
+    }
 }
 
 /* Tell the ranks the names of their variables of -x: replacements get them, too. */

@@ -37,6 +37,8 @@ static int last_word(const struct ftk_run *r, const struct ftk_try *a, bool open
     int code = ftk_try_verdict(a);
     bool wanted = a->how == BY_SIGNAL || a->how == BY_TIMEOUT;
     ftk_try_tell(a);
+    if (!wanted && code != 0 && !facts->opened && !ftk_state_first(a->state))
+        ftk_parts_say_directories(r);
     if (!wanted && code != 0 && !facts->opened && facts->hopeless[0]) {
         ftk_run_say("no context could be opened: %s", ftk_tool_why(facts->hopeless));
         return TOOL_USAGE;

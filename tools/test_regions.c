@@ -64,7 +64,8 @@ static uint64_t find_sets(struct pair *c)
 
 /* ---- which regions ------------------------------------------------------------------- */
 
-/* Regions of a set: "R NAME" of one rank each, "- NAME" of all ranks together. */
+/* Regions of a set: "R NAME" of one rank each, "- NAME" of all ranks together.  Two programs of a job
+ * may have different regions of one name. */
 static int list_head(const void *head, const struct ftk_manifest_part *p, void *arg)
 {
     const struct ftk_seg_header *h = head;
@@ -74,7 +75,8 @@ static int list_head(const void *head, const struct ftk_manifest_part *p, void *
     for (uint32_t i = 0; i < h->nregions; i++) {
         if (strncmp(r[i].name, "ftkit.", 6) == 0)
             continue; /* a region of ftkit itself: the state of the message log */
-        bool whole = r[i].kind == FTK_KIND_ARRAY || r[i].kind == FTK_KIND_REPLICATED;
+        const bool whole = h->nprograms <= 1
+                           && (r[i].kind == FTK_KIND_ARRAY || r[i].kind == FTK_KIND_REPLICATED);
         if (whole)
             snprintf(entry, sizeof entry, "- %.*s", (int)sizeof r[i].name, r[i].name);
         else

@@ -234,6 +234,9 @@ bool ftk_supply_is_spawned(void);
 int ftk_supply_program(void);
 /* ... the directory of ctx->programs; "": there is none. */
 const char *ftk_supply_directory(void);
+/* In a spawned process: check that this process is in the directory of its program.  FTKIT_ERR_IO:
+ * the directory is missing on this node, and mpirun has chosen another one. */
+int ftk_supply_check_directory(void);
 /* In a spawned process: make the communicator that ftk_supply_spawn() makes in the others.  *job:
  * their ctx->job. */
 int ftk_supply_join(MPI_Comm *merged, uint64_t *job);

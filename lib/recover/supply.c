@@ -11,7 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/arguments.h"
 #include "core/environment.h"
+#include "core/hash.h"
 #include "core/mpi_shim.h"
 #include "core/thread.h"
 #include "command.h"
@@ -35,6 +37,39 @@ static int check_merged(MPI_Comm merged, int n, int me)
     return rc == MPI_SUCCESS && (size != n || rank != me) ? MPI_ERR_OTHER : rc;
 }
 
+/* Where mpirun starts a process whose directory is missing on the node; "": not known. */
+static void find_home(char path[FTK_PATH_MAX])
+{
+    const char *home = getenv("HOME");
+    char *real = home ? realpath(home, NULL) : NULL;
+    snprintf(path, FTK_PATH_MAX, "%s", real ? real : "");
+    free(real);
+}
+
+/* Hash of the directory in which a process is to be spawned; 0: there is nothing to check. */
+static uint64_t directory_hash(const char *directory)
+{
+    char home[FTK_PATH_MAX];
+    find_home(home);
+    return *directory && strcmp(directory, home) != 0 ? ftk_xxh3(directory, strlen(directory)) : 0;
+}
+
+int ftk_supply_check_directory(void)
+{
+    char home[FTK_PATH_MAX], host[256] = "";
+    const char *mark = getenv(SPAWN_MARK), *own = ftk_arguments_directory();
+    const char *wanted = mark ? strchr(mark, '~') : NULL;
+    find_home(home);
+    if (!wanted || strcmp(own, home) != 0
+        || strtoull(wanted + 1, NULL, 16) == ftk_xxh3(own, strlen(own)))
+        return FTKIT_OK;
+    (void)gethostname(host, sizeof host - 1); /* only for the text */
+    return ftk_fail(FTKIT_ERR_IO,
+        "the working directory of the program is missing on node %s, so mpirun has started a "
+        "replacement in %s: every node needs this directory",
+        host, own);
+}
+
 /* Find how a process of a program is started: *text, to be freed, or the table of the programs has
  * the strings. */
 static void find_command(
@@ -55,7 +90,10 @@ static int make_info(
     char mark[64];
     int n = snprintf(mark, sizeof mark, SPAWN_MARK "=%" PRIx64, ctx->job);
     if (ctx->programs.n > 0)
-        snprintf(mark + n, sizeof mark - (size_t)n, ".%d", program);
+        n += snprintf(mark + n, sizeof mark - (size_t)n, ".%d", program);
+    const uint64_t hash = ftk_command_goes(c) ? 0 : directory_hash(c->directory);
+    if (hash != 0)
+        snprintf(mark + n, sizeof mark - (size_t)n, "~%" PRIx64, hash);
     int rc = MPI_Info_create(info);
     if (rc == MPI_SUCCESS)
         rc = MPI_Info_set(*info, "PMIX_ENVAR", mark);
