@@ -75,8 +75,8 @@ static int list_head(const void *head, const struct ftk_manifest_part *p, void *
     for (uint32_t i = 0; i < h->nregions; i++) {
         if (strncmp(r[i].name, "ftkit.", 6) == 0)
             continue; /* a region of ftkit itself: the state of the message log */
-        const bool whole = h->nprograms <= 1
-                           && (r[i].kind == FTK_KIND_ARRAY || r[i].kind == FTK_KIND_REPLICATED);
+        const bool whole =
+            h->nprograms <= 1 && (r[i].kind == FTK_KIND_ARRAY || r[i].kind == FTK_KIND_REPLICATED);
         if (whole)
             snprintf(entry, sizeof entry, "- %.*s", (int)sizeof r[i].name, r[i].name);
         else
