@@ -344,6 +344,34 @@ static void cut_short(void **state)
         assert_int_equal(load(of_7, n), FTKIT_ERR_FORMAT);
 }
 
+/* One complete request: its head has the number 2, flags, context, peer, tag, count, no type, no
+ * memory, no id, no error, and a status.  The flag 16 says that it is complete. */
+static int load_request(uint64_t flags)
+{
+    const uint64_t w[] = { 0, 0, 1, 6, 2, flags, 0, 1, 7, 1, UINT64_MAX, UINT64_MAX, 0, 0, 0, 3, 9,
+        0, 0 };
+    return ftk_requests_load(&ctx, w, w + WORDS(w));
+}
+
+/* The lowest two bits of the flags are the kind, and from bit 16 on the kinds behind these four. */
+static void kinds(void **state)
+{
+    (void)state;
+    for (uint64_t kind = FTK_REQ_SEND; kind <= FTK_REQ_COLL; kind++) {
+        assert_int_equal(load_request(16 | kind), FTKIT_OK);
+        const struct ftk_req *r = ftk_req_of(ftk_requests_back(2));
+        assert_non_null(r);
+        assert_int_equal(r->kind, kind);
+        assert_int_equal(r->status.MPI_SOURCE, kind == FTK_REQ_SEND ? MPI_ANY_SOURCE : 3);
+        assert_int_equal(r->peer, kind == FTK_REQ_COLL ? MPI_PROC_NULL : 1);
+        ftk_requests_drop();
+    }
+    for (uint64_t kind = FTK_REQ_NKINDS; kind < FTK_REQ_NKINDS + 4; kind++)
+        assert_int_equal(load_request(16 | (kind & 3) | (kind >> 2) << 16), FTKIT_ERR_FORMAT);
+    assert_int_equal(load_request(16 | UINT64_C(1) << 63), FTKIT_ERR_FORMAT);
+    assert_int_equal(load_request(32 | FTK_REQ_SEND), FTKIT_ERR_FORMAT); /* under way */
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, forget)
 
 int main(int argc, char **argv)
@@ -351,7 +379,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = { TEST(version_4), TEST(version_5), TEST(version_6),
         TEST(version_7), TEST(together), TEST(other_parts), TEST(missing_part), TEST(cut),
         TEST(set_up_again), TEST(polls_for_ever), TEST(damaged_record), TEST(other_versions),
-        TEST(cut_short) };
+        TEST(cut_short), TEST(kinds) };
     if (MPI_Init(&argc, &argv) != MPI_SUCCESS)
         return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
