@@ -75,6 +75,11 @@ is($?, 0, 'the library is built with one file and one line more for each') or do
     done_testing();
     exit 1;
 };
+mkdir "$here/objects";
+symlink("$here/build/flt", "$here/objects/rel") or die "symlink: $!\n";
+my $layers = `cd '$here' && scripts/layers objects 2>&1`;
+is($?, 0, '... and no file of these refers upward') or diag($layers);
+like($layers, qr/^layers: \d\d+ files, /m, '... as a look at them says');
 my $solver = "$here/build/mpi/solver";
 
 # ---- the scheme: two of three nodes are lost, with all their processes ---------------------------
