@@ -113,11 +113,11 @@ static struct {
     bool busy;      /* rank 0: a rank may not have seen the end of the last set */
     int result;     /* of a set that was given up: for the next ftkit_checkpoint() */
     char why[FTK_DETAIL_MAX];
-} a;
+} apart;
 
 static uint64_t round_of(enum phase p)
 {
-    return a.set * PHASES + p;
+    return apart.set * PHASES + p;
 }
 
 /* ---- the end of a set -------------------------------------------------------------------- */
@@ -125,8 +125,8 @@ static uint64_t round_of(enum phase p)
 /* The log passes the line of the open set. */
 static void pass_line(struct ftkit_ctx *ctx)
 {
-    a.served = 0;
-    ftk_line_pass(ctx, FTK_PASS_CUT, a.calls);
+    apart.served = 0;
+    ftk_line_pass(ctx, FTK_PASS_CUT, apart.calls);
     ftk_log.apart.open = ftk_log.apart.told = false;
 }
 
@@ -134,17 +134,17 @@ static void pass_line(struct ftkit_ctx *ctx)
  * The request holds until the commit: rank 0, which knows it, may be lost. */
 static void take_request(struct ftkit_ctx *ctx)
 {
-    if (ctx->policy.requested == 2 && a.ask < ASK_DURABLE && a.durable != 2)
+    if (ctx->policy.requested == 2 && apart.ask < ASK_DURABLE && apart.durable != 2)
         return;
-    a.served = ctx->policy.requested;
+    apart.served = ctx->policy.requested;
     ftk_policy_ask(ctx, 0);
 }
 
 static void return_request(struct ftkit_ctx *ctx)
 {
-    if (a.served > ctx->policy.requested)
-        ftk_policy_ask(ctx, a.served);
-    a.served = 0;
+    if (apart.served > ctx->policy.requested)
+        ftk_policy_ask(ctx, apart.served);
+    apart.served = 0;
 }
 
 /* All that has happened since the last line is one interval again. */
@@ -160,33 +160,33 @@ static int say(enum phase p, int error, bool up_only)
     struct ftk_vote v;
     ftk_vote_init(&v);
     v.min[WORD_ERROR] = error;
-    v.min[WORD_LOCAL_ERROR] = a.local_error;
-    if (a.local_error == FTKIT_OK && a.cut)
-        v.min[WORD_LOCAL_ERROR] = ftk_cut_local_error(a.cut);
+    v.min[WORD_LOCAL_ERROR] = apart.local_error;
+    if (apart.local_error == FTKIT_OK && apart.cut)
+        v.min[WORD_LOCAL_ERROR] = ftk_cut_local_error(apart.cut);
     if (p == PHASE_SENT)
         ftk_flush_ask(ftk_log.ctx, &v);
-    return ftk_tally_say(a.tally, round_of(p), &v, up_only);
+    return ftk_tally_say(apart.tally, round_of(p), &v, up_only);
 }
 
 static int error_of(void)
 {
-    const int cut = a.cut ? ftk_cut_error(a.cut) : FTKIT_OK;
-    return cut < a.error ? cut : a.error;
+    const int cut = apart.cut ? ftk_cut_error(apart.cut) : FTKIT_OK;
+    return cut < apart.error ? cut : apart.error;
 }
 
 /* Keep the text of an error of this rank: other calls write other texts before it is reported. */
 static void note_error(void)
 {
     const int error = error_of();
-    if (error != FTKIT_OK && error != a.noted)
-        snprintf(a.own_why, sizeof a.own_why, "%s", ftk_detail_text());
-    a.noted = error;
+    if (error != FTKIT_OK && error != apart.noted)
+        snprintf(apart.own_why, sizeof apart.own_why, "%s", ftk_detail_text());
+    apart.noted = error;
 }
 
 /* This rank has ended a step. */
 static int ended(enum phase p)
 {
-    a.state++;
+    apart.state++;
     if (p == PHASE_SENT)
         (void)FTK_FAULT("apart.vote");
     return say(p, error_of(), false);
@@ -195,9 +195,9 @@ static int ended(enum phase p)
 /* The set is over, for this rank. */
 static int end_set(void)
 {
-    a.cut = NULL;
-    a.error = a.local_error = FTKIT_OK;
-    a.state = AWAY;
+    apart.cut = NULL;
+    apart.error = apart.local_error = FTKIT_OK;
+    apart.state = AWAY;
     return say(PHASE_SEEN, FTKIT_OK, true);
 }
 
@@ -205,24 +205,25 @@ static int end_set(void)
 static void keep_request(struct ftkit_ctx *ctx)
 {
     if (ctx->rank == 0 && ctx->policy.requested == 0)
-        ftk_policy_ask(ctx, a.ask == ASK_SET ? 1 : a.ask == ASK_DURABLE ? 2 : 0);
+        ftk_policy_ask(ctx, apart.ask == ASK_SET ? 1 : apart.ask == ASK_DURABLE ? 2 : 0);
 }
 
 static int give_up(int code)
 {
     struct ftkit_ctx *ctx = ftk_log.ctx;
     const bool own = error_of() != FTKIT_OK;
-    a.result = code;
-    snprintf(a.why, sizeof a.why, "set %llu was not written: %s%s", (unsigned long long)a.set,
-        own ? "" : "error on another rank: ", own ? a.own_why : ftkit_strerror(code));
+    apart.result = code;
+    snprintf(apart.why, sizeof apart.why, "set %llu was not written: %s%s",
+        (unsigned long long)apart.set,
+        own ? "" : "error on another rank: ", own ? apart.own_why : ftkit_strerror(code));
     ftk_numbers_drop();
-    if (a.cut)
-        ftk_cut_end(a.cut, code);
+    if (apart.cut)
+        ftk_cut_end(apart.cut, code);
     withdraw();
-    ftk_set_number_past(ctx, a.set);
+    ftk_set_number_past(ctx, apart.set);
     ftk_policy_tried(ctx);
     keep_request(ctx);
-    a.again_s = ftk_now_s() + AGAIN_S;
+    apart.again_s = ftk_now_s() + AGAIN_S;
     return end_set();
 }
 
@@ -231,8 +232,8 @@ static void keep_result(int rc)
 {
     if (rc == FTKIT_OK || rc == FTKIT_ERR_PEER)
         return;
-    a.result = rc;
-    snprintf(a.why, sizeof a.why, "%s", ftk_detail_text());
+    apart.result = rc;
+    snprintf(apart.why, sizeof apart.why, "%s", ftk_detail_text());
 }
 
 /* ---- the commit, and what follows -------------------------------------------------------- */
@@ -250,10 +251,10 @@ static int passed_on(int rc)
 static int start_flush(void)
 {
     const double begin_s = ftk_now_s();
-    a.beside = ftk_chan_beside(ftk_log.ctx); /* a vote may be under way on act: see settle */
-    a.state = STARTING;
-    const int rc = ftk_flush_start(&a.beside, a.set, &a.start);
-    a.start_s = ftk_now_s() - begin_s;
+    apart.beside = ftk_chan_beside(ftk_log.ctx); /* a vote may be under way on act: see settle */
+    apart.state = STARTING;
+    const int rc = ftk_flush_start(&apart.beside, apart.set, &apart.start);
+    apart.start_s = ftk_now_s() - begin_s;
     return rc;
 }
 
@@ -261,11 +262,11 @@ static int step_starting(void)
 {
     bool done = false;
     const double begin_s = ftk_now_s();
-    const int rc = ftk_flush_start_step(&a.start, &done);
-    a.start_s += ftk_now_s() - begin_s;
+    const int rc = ftk_flush_start_step(&apart.start, &done);
+    apart.start_s += ftk_now_s() - begin_s;
     if (rc == FTKIT_ERR_PEER || (rc == FTKIT_OK && !done))
         return rc;
-    ftk_policy_flushed(ftk_log.ctx, a.start_s);
+    ftk_policy_flushed(ftk_log.ctx, apart.start_s);
     return passed_on(rc);
 }
 
@@ -273,7 +274,7 @@ static int step_starting(void)
 static int write_files(void)
 {
     struct ftk_chan ch = ftk_chan_beside(ftk_log.ctx);
-    const int rc = ftk_flush_set(&ch, a.set, a.durable, false);
+    const int rc = ftk_flush_set(&ch, apart.set, apart.durable, false);
     if (rc != FTKIT_ERR_PEER)
         return passed_on(rc);
     ftk_policy_flush_lost(ftk_log.ctx);
@@ -287,7 +288,7 @@ static int ask_again(void)
     struct ftkit_ctx *ctx = ftk_log.ctx;
     if (ctx->rank == 0)
         ftk_policy_ask(ctx, 2);
-    a.again_s = ftk_now_s() + AGAIN_S;
+    apart.again_s = ftk_now_s() + AGAIN_S;
     return passed_on(FTKIT_OK);
 }
 
@@ -316,12 +317,12 @@ static void halt(void)
 
 static int pass_on(bool busy)
 {
-    if (a.ask == ASK_HALT) { /* ftkit_checkpoint() writes the files */
+    if (apart.ask == ASK_HALT) { /* ftkit_checkpoint() writes the files */
         const int rc = passed_on(FTKIT_OK);
         halt();
         return rc;
     }
-    switch (ftk_flush_how(ftk_log.ctx, a.set, a.durable, busy)) {
+    switch (ftk_flush_how(ftk_log.ctx, apart.set, apart.durable, busy)) {
     case FTK_FLUSH_NOT:
         return passed_on(FTKIT_OK);
     case FTK_FLUSH_WAIT:
@@ -335,15 +336,15 @@ static int pass_on(bool busy)
 
 static void end_local(const struct ftk_vote *v)
 {
-    const bool own = ftk_cut_local_error(a.cut) != FTKIT_OK;
-    a.local_error = (int)v->min[WORD_LOCAL_ERROR];
-    if (a.local_error != FTKIT_OK && own)
-        (void)ftk_fail(a.local_error, "%s", ftk_cut_local_why(a.cut));
-    else if (a.local_error != FTKIT_OK)
-        (void)ftk_fail(a.local_error, "level.local: writing failed on another rank: %s",
-            ftkit_strerror(a.local_error));
-    keep_result(a.local_error);
-    ftk_cut_end_local(a.cut, a.local_error);
+    const bool own = ftk_cut_local_error(apart.cut) != FTKIT_OK;
+    apart.local_error = (int)v->min[WORD_LOCAL_ERROR];
+    if (apart.local_error != FTKIT_OK && own)
+        (void)ftk_fail(apart.local_error, "%s", ftk_cut_local_why(apart.cut));
+    else if (apart.local_error != FTKIT_OK)
+        (void)ftk_fail(apart.local_error, "level.local: writing failed on another rank: %s",
+            ftkit_strerror(apart.local_error));
+    keep_result(apart.local_error);
+    ftk_cut_end_local(apart.cut, apart.local_error);
 }
 
 static int commit(const struct ftk_vote *v)
@@ -351,16 +352,16 @@ static int commit(const struct ftk_vote *v)
     struct ftkit_ctx *ctx = ftk_log.ctx;
     const bool flushing = ftk_flush_agreed(ctx, v);
     (void)FTK_FAULT("apart.voted");
-    ftk_cut_commit(a.cut, a.ask == ASK_HALT      ? FTK_ASK_HALT
-                          : a.ask == ASK_OUTSIDE ? FTK_ASK_SET
-                                                 : FTK_ASK_NOTHING);
-    if (!a.local)
+    ftk_cut_commit(apart.cut, apart.ask == ASK_HALT      ? FTK_ASK_HALT
+                              : apart.ask == ASK_OUTSIDE ? FTK_ASK_SET
+                                                         : FTK_ASK_NOTHING);
+    if (!apart.local)
         ftk_local_count(ctx);
-    else if (a.local_error == FTKIT_OK)
+    else if (apart.local_error == FTKIT_OK)
         end_local(v);
-    ftk_cut_end(a.cut, FTKIT_OK);
-    a.cut = NULL;
-    a.error = FTKIT_OK; /* the others cannot hear of it any more */
+    ftk_cut_end(apart.cut, FTKIT_OK);
+    apart.cut = NULL;
+    apart.error = FTKIT_OK; /* the others cannot hear of it any more */
     pass_line(ctx);
     (void)FTK_FAULT("apart.commit");
     return pass_on(flushing);
@@ -402,20 +403,20 @@ static void cut(struct ftkit_ctx *ctx)
     struct ftk_log *l = &ftk_log;
     (void)FTK_FAULT("apart.cut");
     take_request(ctx);
-    a.calls = ctx->policy.calls;
-    a.error = cut_log(ctx);
-    l->apart.set = a.set;
+    apart.calls = ctx->policy.calls;
+    apart.error = cut_log(ctx);
+    l->apart.set = apart.set;
     l->apart.open = true;
     l->apart.told = false;
-    if (a.error == FTKIT_OK) {
-        a.cut = ftk_cut_begin(ctx, a.set);
-        if (!a.cut)
-            a.error = ftk_fail(FTKIT_ERR_NOMEM, "a set");
+    if (apart.error == FTKIT_OK) {
+        apart.cut = ftk_cut_begin(ctx, apart.set);
+        if (!apart.cut)
+            apart.error = ftk_fail(FTKIT_ERR_NOMEM, "a set");
     }
-    a.state = COUNTING;
+    apart.state = COUNTING;
     note_error();
-    const int sent = ftk_numbers_send(FTK_TAG_COUNTS, a.set);
-    a.error = sent < a.error ? sent : a.error;
+    const int sent = ftk_numbers_send(FTK_TAG_COUNTS, apart.set);
+    apart.error = sent < apart.error ? sent : apart.error;
     note_error();
 }
 
@@ -481,9 +482,9 @@ static int all_have_cut(void)
 {
     ftk_log.apart.told = true;
     ftk_det_stop();
-    a.state = CLOSING;
+    apart.state = CLOSING;
     (void)FTK_FAULT("apart.all");
-    return ftk_numbers_send(FTK_TAG_EARLY, a.set);
+    return ftk_numbers_send(FTK_TAG_EARLY, apart.set);
 }
 
 static int all_are_closed(void)
@@ -492,11 +493,11 @@ static int all_are_closed(void)
     int rc = ftk_image_settle();
     if (rc == FTKIT_OK)
         rc = ftk_alone_check();
-    a.error = a.error == FTKIT_OK ? rc : a.error;
-    ftk_cut_close(a.cut);
+    apart.error = apart.error == FTKIT_OK ? rc : apart.error;
+    ftk_cut_close(apart.cut);
     (void)FTK_FAULT("apart.tail");
-    a.state = SIZING;
-    return a.local ? ftk_cut_begin_local(a.cut) : FTKIT_OK;
+    apart.state = SIZING;
+    return apart.local ? ftk_cut_begin_local(apart.cut) : FTKIT_OK;
 }
 
 /* The result of a round has come: the next step. */
@@ -505,7 +506,7 @@ static int heard(const struct ftk_vote *v)
     const int error = (int)v->min[WORD_ERROR];
     if (error != FTKIT_OK)
         return give_up(error);
-    switch (a.state) {
+    switch (apart.state) {
     case COUNTED:
         return all_have_cut();
     case CLOSED:
@@ -513,7 +514,7 @@ static int heard(const struct ftk_vote *v)
     case SIZED:
         if (v->min[WORD_LOCAL_ERROR] != FTKIT_OK)
             end_local(v);
-        a.state = SENDING;
+        apart.state = SENDING;
         return FTKIT_OK;
     default:
         return commit(v);
@@ -523,25 +524,25 @@ static int heard(const struct ftk_vote *v)
 static int listen_for(enum phase p)
 {
     struct ftk_vote v;
-    return ftk_tally_heard(a.tally, round_of(p), &v) ? heard(&v) : FTKIT_OK;
+    return ftk_tally_heard(apart.tally, round_of(p), &v) ? heard(&v) : FTKIT_OK;
 }
 
 static int hear_initiation(void)
 {
     struct ftk_vote v;
     uint64_t round;
-    if (!ftk_tally_announced(a.tally, &round, &v))
+    if (!ftk_tally_announced(apart.tally, &round, &v))
         return FTKIT_OK;
-    a.set = round / PHASES;
-    a.durable = (int)v.min[WORD_DURABLE];
-    a.local = v.min[WORD_LOCAL] == 1;
-    a.ask = (int)v.min[WORD_ASK];
-    if (a.ask >= a.asked)
-        a.asked = 0; /* else rank 0 gets it when this set is initiated already */
-    a.since_s = ftk_now_s();
-    a.warned = false;
-    a.state = INITIATED;
-    ftk_tally_void(a.tally, round + 1); /* rounds of earlier sets are over */
+    apart.set = round / PHASES;
+    apart.durable = (int)v.min[WORD_DURABLE];
+    apart.local = v.min[WORD_LOCAL] == 1;
+    apart.ask = (int)v.min[WORD_ASK];
+    if (apart.ask >= apart.asked)
+        apart.asked = 0; /* else rank 0 gets it when this set is initiated already */
+    apart.since_s = ftk_now_s();
+    apart.warned = false;
+    apart.state = INITIATED;
+    ftk_tally_void(apart.tally, round + 1); /* rounds of earlier sets are over */
     (void)FTK_FAULT("apart.initiate");
     return FTKIT_OK;
 }
@@ -552,28 +553,28 @@ static int lose_patience(void)
 {
     struct ftk_vote v;
     const double limit_s = GIVE_UP_AFTER * ftk_log.ctx->cfg.patience_s;
-    if (ftk_log.me != 0 || ftk_now_s() - a.since_s < limit_s
-        || ftk_tally_heard(a.tally, round_of(PHASE_CUT), &v))
+    if (ftk_log.me != 0 || ftk_now_s() - apart.since_s < limit_s
+        || ftk_tally_heard(apart.tally, round_of(PHASE_CUT), &v))
         return FTKIT_OK;
     ftk_report(FTKIT_WARNING,
         "context %s: set %llu is given up: a rank has not called ftkit_checkpoint for %.0f s",
-        ftk_log.ctx->cfg.name, (unsigned long long)a.set, limit_s);
+        ftk_log.ctx->cfg.name, (unsigned long long)apart.set, limit_s);
     ftk_vote_init(&v);
     v.min[WORD_ERROR] = FTKIT_ERR_STATE;
-    return ftk_tally_announce(a.tally, round_of(PHASE_CUT), &v);
+    return ftk_tally_announce(apart.tally, round_of(PHASE_CUT), &v);
 }
 
 static int step_counting(void)
 {
     struct ftk_vote v;
-    int rc = ftk_numbers_take(FTK_TAG_COUNTS, a.set);
+    int rc = ftk_numbers_take(FTK_TAG_COUNTS, apart.set);
     if (rc == FTKIT_OK)
         rc = lose_patience();
     if (rc != FTKIT_OK)
         return rc;
-    if (ftk_tally_heard(a.tally, round_of(PHASE_CUT), &v))
+    if (ftk_tally_heard(apart.tally, round_of(PHASE_CUT), &v))
         return heard(&v);
-    if (a.state == COUNTED)
+    if (apart.state == COUNTED)
         return FTKIT_OK;
     (void)FTK_FAULT("apart.counts");
     return ftk_numbers_are_taken() ? ended(PHASE_CUT) : FTKIT_OK;
@@ -584,26 +585,26 @@ static int step_initiated(void)
 {
     struct ftk_vote v;
     const struct ftkit_ctx *ctx = ftk_log.ctx;
-    const double wait_s = ftk_now_s() - a.since_s;
-    if (!a.warned && wait_s > ctx->cfg.patience_s) {
-        a.warned = true;
+    const double wait_s = ftk_now_s() - apart.since_s;
+    if (!apart.warned && wait_s > ctx->cfg.patience_s) {
+        apart.warned = true;
         ftk_report(FTKIT_WARNING,
             "context %s: set %llu waits for rank %d, which has not called ftkit_checkpoint for "
             "%.0f s (or is still behind its state before a failure)",
-            ctx->cfg.name, (unsigned long long)a.set, ftk_log.me, wait_s);
+            ctx->cfg.name, (unsigned long long)apart.set, ftk_log.me, wait_s);
     }
-    if (!ftk_tally_heard(a.tally, round_of(PHASE_CUT), &v)) /* rank 0 has lost patience */
+    if (!ftk_tally_heard(apart.tally, round_of(PHASE_CUT), &v)) /* rank 0 has lost patience */
         return lose_patience();
-    a.state = AWAY;
-    ftk_set_number(ftk_log.ctx, a.set + 1);
+    apart.state = AWAY;
+    ftk_set_number(ftk_log.ctx, apart.set + 1);
     return say(PHASE_SEEN, FTKIT_OK, true);
 }
 
 static int step_closing(void)
 {
     bool all = true;
-    int rc = ftk_numbers_take(FTK_TAG_EARLY, a.set);
-    if (rc != FTKIT_OK || a.state == CLOSED)
+    int rc = ftk_numbers_take(FTK_TAG_EARLY, apart.set);
+    if (rc != FTKIT_OK || apart.state == CLOSED)
         return rc != FTKIT_OK ? rc : listen_for(PHASE_CLOSED);
     (void)FTK_FAULT("apart.late");
     rc = drain_late(&all);
@@ -613,10 +614,10 @@ static int step_closing(void)
 static int step(void)
 {
     bool done = false;
-    int rc = ftk_tally_poll(a.tally);
+    int rc = ftk_tally_poll(apart.tally);
     if (rc != FTKIT_OK)
         return rc;
-    switch (a.state) {
+    switch (apart.state) {
     case AWAY:
         return hear_initiation();
     case INITIATED:
@@ -628,12 +629,12 @@ static int step(void)
     case CLOSED:
         return step_closing();
     case SIZING:
-        rc = ftk_cut_sizes(a.cut, &done);
+        rc = ftk_cut_sizes(apart.cut, &done);
         return rc == FTKIT_OK && done ? ended(PHASE_SIZED) : rc;
     case SIZED:
         return listen_for(PHASE_SIZED);
     case SENDING:
-        rc = ftk_cut_send(a.cut, &done);
+        rc = ftk_cut_send(apart.cut, &done);
         ftk_drain_poll(); /* no call of the program may look after a request that it has freed */
         return rc == FTKIT_OK && done && !ftk_p2p_sends_before(ftk_log.slog.generation)
                    ? ended(PHASE_SENT)
@@ -653,10 +654,10 @@ static int steps(void)
     enum state before;
     int rc;
     do {
-        before = a.state;
+        before = apart.state;
         rc = step();
         note_error();
-    } while (rc == FTKIT_OK && a.state > before);
+    } while (rc == FTKIT_OK && apart.state > before);
     return rc;
 }
 
@@ -664,7 +665,7 @@ static bool is_usable(const struct ftkit_ctx *ctx)
 {
     return ftk_log.on && !ftk_log_is_rolling_back() && !ftk_log_replays_setup()
            && !ctx->detect.failed && !ctx->detect.repairing && ctx->where >= FTK_IN_LOOP
-           && ctx->where < FTK_ALL_CLOSED && ctx->committed > 0 && a.state != FROZEN;
+           && ctx->where < FTK_ALL_CLOSED && ctx->committed > 0 && apart.state != FROZEN;
 }
 
 static void take_turn(void)
@@ -674,11 +675,11 @@ static void take_turn(void)
     if (inside || !is_usable(ctx))
         return;
     inside = true;
-    if (!a.tally)
-        a.tally = ftk_tally_open(ctx);
-    int rc = a.tally ? steps() : FTKIT_OK;      /* no memory: the next turn tries again */
+    if (!apart.tally)
+        apart.tally = ftk_tally_open(ctx);
+    int rc = apart.tally ? steps() : FTKIT_OK;  /* no memory: the next turn tries again */
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) /* the others cannot learn of it: see give_up() */
-        a.error = rc < a.error ? rc : a.error;
+        apart.error = rc < apart.error ? rc : apart.error;
     note_error();
     inside = false;
 }
@@ -688,9 +689,9 @@ static void take_turn(void)
 static void turn(unsigned turns)
 {
     if (turns % FTK_TURNS_WATCH != 0) {
-        if (!ftk_log.apart.open || ftk_now_s() - a.turned_s < TURN_S)
+        if (!ftk_log.apart.open || ftk_now_s() - apart.turned_s < TURN_S)
             return;
-        a.turned_s = ftk_now_s();
+        apart.turned_s = ftk_now_s();
     }
     take_turn();
 }
@@ -711,21 +712,21 @@ static int64_t asks_for(struct ftkit_ctx *ctx)
 static void ask(struct ftkit_ctx *ctx)
 {
     const int64_t number = asks_for(ctx);
-    if (number <= a.asked || ftk_tally_ask(a.tally, number) != FTKIT_OK)
+    if (number <= apart.asked || ftk_tally_ask(apart.tally, number) != FTKIT_OK)
         return;
-    a.asked = number;
+    apart.asked = number;
 }
 
 /* Rank 0: a set is due, and no other is open anywhere. */
 static void initiate(struct ftkit_ctx *ctx)
 {
     struct ftk_vote v;
-    if (a.busy && !ftk_tally_heard(a.tally, round_of(PHASE_SEEN), &v))
+    if (apart.busy && !ftk_tally_heard(apart.tally, round_of(PHASE_SEEN), &v))
         return;
-    a.busy = false;
-    if (ftk_now_s() < a.again_s)
+    apart.busy = false;
+    if (ftk_now_s() < apart.again_s)
         return;
-    const int64_t others = ftk_tally_asked(a.tally), own = asks_for(ctx);
+    const int64_t others = ftk_tally_asked(apart.tally), own = asks_for(ctx);
     const int64_t ask = others > own ? others : own;
     if (ask == 0 && !ftk_policy_is_due(ctx))
         return;
@@ -734,9 +735,9 @@ static void initiate(struct ftkit_ctx *ctx)
     v.min[WORD_DURABLE] = ask >= ASK_DURABLE && ctx->cfg.h5_enabled ? 2 : ftk_policy_durable(ctx);
     v.min[WORD_LOCAL] = ftk_local_due(ctx);
     v.min[WORD_ASK] = ask;
-    a.set = ctx->next_set;
-    if (ftk_tally_announce(a.tally, round_of(PHASE_INITIATE), &v) == FTKIT_OK)
-        a.busy = true;
+    apart.set = ctx->next_set;
+    if (ftk_tally_announce(apart.tally, round_of(PHASE_INITIATE), &v) == FTKIT_OK)
+        apart.busy = true;
 }
 
 /* Whether there is anything to look for: without a set, once in LOOK_S. */
@@ -744,10 +745,10 @@ static bool must_look(const struct ftkit_ctx *ctx)
 {
     const bool by_calls = ctx->cfg.period.kind == FTK_PERIOD_COUNT;
     const double now = ftk_now_s();
-    if (a.state == AWAY && a.result == FTKIT_OK && now - a.looked_s < LOOK_S
+    if (apart.state == AWAY && apart.result == FTKIT_OK && now - apart.looked_s < LOOK_S
         && !(ctx->rank == 0 && by_calls && ctx->policy.calls >= ctx->policy.set_at))
         return false;
-    a.looked_s = now;
+    apart.looked_s = now;
     return true;
 }
 
@@ -756,27 +757,27 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx)
     if (!must_look(ctx))
         return FTKIT_OK;
     take_turn();
-    if (!a.tally || !is_usable(ctx))
+    if (!apart.tally || !is_usable(ctx))
         return FTKIT_OK;
-    if (ctx->rank > 0 && a.state == AWAY)
+    if (ctx->rank > 0 && apart.state == AWAY)
         ask(ctx);
-    if (ctx->rank == 0 && a.state == AWAY) {
+    if (ctx->rank == 0 && apart.state == AWAY) {
         initiate(ctx);
         take_turn();
     }
-    if (a.state == INITIATED && may_cut()) {
+    if (apart.state == INITIATED && may_cut()) {
         cut(ctx);
         take_turn();
     }
-    const int rc = a.result;
-    a.result = FTKIT_OK;
-    return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", a.why);
+    const int rc = apart.result;
+    apart.result = FTKIT_OK;
+    return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", apart.why);
 }
 
 uint64_t ftk_apart_open_set(bool *waits_here)
 {
-    *waits_here = a.state == INITIATED;
-    return a.state == AWAY || a.state == STARTING ? 0 : a.set;
+    *waits_here = apart.state == INITIATED;
+    return apart.state == AWAY || apart.state == STARTING ? 0 : apart.set;
 }
 
 /* ---- other calls that all ranks make together ---------------------------------------- */
@@ -784,7 +785,7 @@ uint64_t ftk_apart_open_set(bool *waits_here)
 static int run_to_the_end(struct ftk_chan *ch)
 {
     unsigned turns = 0;
-    while (a.state != AWAY && !ch->broken) {
+    while (apart.state != AWAY && !ch->broken) {
         take_turn();
         ftk_chan_progress(ch, &turns);
         if (ftk_log.ctx->detect.failed)
@@ -797,19 +798,19 @@ static int run_to_the_end(struct ftk_chan *ch)
 static void give_up_here(struct ftkit_ctx *ctx, uint64_t newest)
 {
     ftk_numbers_drop();
-    if (a.cut)
-        ftk_cut_end(a.cut, FTKIT_ERR_STATE);
-    a.cut = NULL;
-    a.error = a.local_error = FTKIT_OK;
+    if (apart.cut)
+        ftk_cut_end(apart.cut, FTKIT_ERR_STATE);
+    apart.cut = NULL;
+    apart.error = apart.local_error = FTKIT_OK;
     if (ftk_log.apart.open)
         withdraw();
-    if (a.state == INITIATED || a.busy)
+    if (apart.state == INITIATED || apart.busy)
         keep_request(ctx);
-    a.state = AWAY;
-    a.busy = false;
+    apart.state = AWAY;
+    apart.busy = false;
     ftk_set_number_past(ctx, newest);
-    if (a.tally)
-        ftk_tally_void(a.tally, (newest + 1) * PHASES);
+    if (apart.tally)
+        ftk_tally_void(apart.tally, (newest + 1) * PHASES);
 }
 
 /* If all ranks have cut for the same set, it is written to its end.  Otherwise the newest set,
@@ -820,8 +821,8 @@ int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     enum { LEAST, MOST, NEWEST };
     if (!ftk_log.apart.on || ctx->committed == 0)
         return FTKIT_OK;
-    const uint64_t cut_for = ftk_log.apart.open ? a.set : ctx->committed;
-    const uint64_t initiated = a.state == INITIATED || a.busy ? a.set : 0;
+    const uint64_t cut_for = ftk_log.apart.open ? apart.set : ctx->committed;
+    const uint64_t initiated = apart.state == INITIATED || apart.busy ? apart.set : 0;
     ftk_vote_init(&v);
     v.min[LEAST] = (int64_t)cut_for;
     v.min[MOST] = -(int64_t)cut_for;
@@ -829,8 +830,8 @@ int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     int rc = ftk_vote(ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
-    if (!a.tally && is_usable(ctx)) /* it must not hear of the set that is given up */
-        a.tally = ftk_tally_open(ctx);
+    if (!apart.tally && is_usable(ctx)) /* it must not hear of the set that is given up */
+        apart.tally = ftk_tally_open(ctx);
     const uint64_t newest = (uint64_t)-v.min[NEWEST];
     if (v.min[LEAST] != -v.min[MOST] || newest > (uint64_t)-v.min[MOST])
         give_up_here(ctx, newest);
@@ -842,25 +843,25 @@ int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 void ftk_apart_freeze(void)
 {
     ftk_numbers_drop();
-    ftk_tally_close(a.tally);
-    a.tally = NULL;
-    a.busy = false;
-    if (a.cut)
-        ftk_cut_end(a.cut, FTKIT_ERR_PEER);
-    a.cut = NULL;
-    if (a.state == STARTING)
+    ftk_tally_close(apart.tally);
+    apart.tally = NULL;
+    apart.busy = false;
+    if (apart.cut)
+        ftk_cut_end(apart.cut, FTKIT_ERR_PEER);
+    apart.cut = NULL;
+    if (apart.state == STARTING)
         ftk_policy_flush_lost(ftk_log.ctx);
-    else if (a.state != AWAY)
+    else if (apart.state != AWAY)
         keep_request(ftk_log.ctx);
-    ftk_flush_start_drop(&a.start);
-    a.asked = 0; /* messages are lost */
-    a.error = a.local_error = FTKIT_OK;
-    a.state = ftk_log.apart.open ? FROZEN : AWAY;
+    ftk_flush_start_drop(&apart.start);
+    apart.asked = 0; /* messages are lost */
+    apart.error = apart.local_error = FTKIT_OK;
+    apart.state = ftk_log.apart.open ? FROZEN : AWAY;
 }
 
 bool ftk_apart_is_missed(const struct ftk_log_repair *r)
 {
-    return ftk_log.apart.open && a.set == r->line;
+    return ftk_log.apart.open && apart.set == r->line;
 }
 
 void ftk_apart_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
@@ -869,12 +870,12 @@ void ftk_apart_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
         return;
     if (ftk_apart_is_missed(r)) {
         pass_line(ctx);
-        if (a.durable)
+        if (apart.durable)
             ftk_policy_flush_lost(ctx);
     } else {
         withdraw();
     }
-    a.state = AWAY;
+    apart.state = AWAY;
 }
 
 void ftk_apart_stay(const struct ftkit_ctx *ctx)
@@ -888,8 +889,8 @@ static int roll_back(const struct ftk_rollback *b)
 {
     (void)b;
     ftk_log.apart.halted = ftk_log.apart.open = ftk_log.apart.told = false;
-    a.served = 0; /* the program asks again, if it did so behind the line */
-    a.state = AWAY;
+    apart.served = 0; /* the program asks again, if it did so behind the line */
+    apart.state = AWAY;
     return FTKIT_OK;
 }
 
@@ -897,7 +898,7 @@ static void close_apart(void)
 {
     ftk_apart_freeze();
     (void)roll_back(NULL);
-    memset(&a, 0, sizeof a);
+    memset(&apart, 0, sizeof apart);
 }
 
 static const struct ftk_part *if_apart(void)
