@@ -94,3 +94,58 @@ int ftk_drain_all(const int *not_from, int (*progress)(void *arg), void *arg)
             return rc;
     }
 }
+
+/* ---- line apart: late messages ------------------------------------------------------------- */
+
+/* Whether a late message of a channel has not come: it is in flight, or its receive is under way
+ * and later messages have overtaken it. */
+static bool lacks(const struct ftk_channel *s)
+{
+    if (s->count < s->at_cut)
+        return true;
+    for (struct ftk_req *q = ftk_overtake_length() > 0 ? ftk_log.queue.first : NULL; q;
+         q = q->next) {
+        const size_t later = ftk_overtake_count(s, q);
+        if (later > 0 && s->count - later < s->at_cut)
+            return true;
+    }
+    return false;
+}
+
+/* Take a message of that source which no receive has matched.  The first one in the order of the
+ * MPI comes first, so messages of the source do not overtake. */
+static int drain_late_from(const struct ftk_channel *s)
+{
+    MPI_Message m;
+    MPI_Status st;
+    int flag = 0;
+    const int comm = ftk_context_comm(s->context);
+    if (!ftk_p2p_can_drain())
+        return FTKIT_OK;
+    int rc = PMPI_Improbe(s->source, MPI_ANY_TAG, ftk_log.epoch.real[comm], &flag, &m, &st);
+    if (rc == MPI_SUCCESS && flag)
+        rc = st.MPI_TAG == FTK_CONTROL_TAG && ftk_log.mode->in_band
+                 ? ftk_log.mode->control(comm, &m, &st)
+                 : ftk_p2p_drain_later(comm, &m, &st);
+    if (rc == MPI_SUCCESS)
+        return FTKIT_OK;
+    if (!ftk_p2p_is_failure(rc))
+        return ftk_fail_mpi(rc, "draining a late message");
+    ftk_note_failure();
+    return FTKIT_ERR_PEER;
+}
+
+int ftk_drain_late(bool *all)
+{
+    int rc = FTKIT_OK;
+    *all = true;
+    ftk_drain_poll();
+    for (size_t i = 0; rc == FTKIT_OK && i < ftk_log.channels.table.n; i++) {
+        if (!lacks(&ftk_log.channels.v[i]))
+            continue;
+        *all = false;
+        const struct ftk_channel s = ftk_log.channels.v[i]; /* the array may move */
+        rc = drain_late_from(&s);
+    }
+    return rc;
+}

@@ -266,7 +266,7 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     if (rc != FTKIT_OK)
         return rc;
     if (!r->fresh && l->apart.open)
-        ftk_apart_install(ctx, r);
+        ftk_apart_install(r);
     else if (!r->fresh && ftk_line_is_missed(ctx, r))
         ftk_line_pass(ctx, FTK_PASS_MISSED, ctx->policy.calls);
     ftk_line_end();

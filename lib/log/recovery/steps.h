@@ -25,6 +25,8 @@ void ftk_drain_poll(void);
  * with not_from[rank] (NULL: no exception).  progress(arg) is called between looks; an error of it,
  * such as a failure, ends the draining. */
 int ftk_drain_all(const int *not_from, int (*progress)(void *arg), void *arg);
+/* Line apart, all ranks have cut: one look for late messages.  *all: all have come. */
+int ftk_drain_late(bool *all);
 
 /* ---- teams.c ------------------------------------------------------------------------- */
 
