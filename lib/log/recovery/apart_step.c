@@ -170,6 +170,7 @@ static void meet(
     r->error = r->local_error = FTKIT_OK;
     r->state = FTK_APART_AWAY;
     r->busy = false;
+    r->wanted = 0; /* this rank may not have heard the initiation: it asks again */
     add(todo, FTK_DO_NUMBER_PAST)->set = e->set;
     add(todo, FTK_DO_VOID)->set = e->set + 1;
 }
