@@ -10,11 +10,13 @@ use Exporter 'import';
 use File::Basename qw(dirname);
 use File::Path qw(remove_tree make_path);
 use JSON::PP 'decode_json';
+use List::Util 'sum0';
 use File::Temp qw(tempdir);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(job command survives in_turn victims once reference build top slurp scratch events event_texts packages ulfm_only
+our @EXPORT = qw(job command builds survives in_turn victims whole pairwise chosen once reference
+    build top slurp scratch events event_texts packages ulfm_only
     nodes_possible died_at_end near test_data write_file await_file process_of kill_rank
     kill_process kill_mpirun);
 
@@ -135,6 +137,23 @@ sub command {
     return ($? & 127 ? 128 + ($? & 127) : $? >> 8, slurp("$dir/stdout"), slurp("$dir/stderr"));
 }
 
+# Run a command of the shell that builds something, for so many seconds at most, as a test: whether
+# it ends well, and its output.  After a failure the lines with errors come last.
+sub builds {
+    my ($name, $seconds, $command) = @_;
+    my $out = `'$top/scripts/guard' $seconds -- sh -c '$command' 2>&1 </dev/null`;
+    my $code = $? & 127 ? 128 + ($? & 127) : $? >> 8;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $good = ok($code == 0, $name);
+    if (!$good) {
+        my @errors = grep { /error|warning|\*\*\*|No space|Killed/i } split(/^/m, $out);
+        diag(substr($out, -4000), "\n$name: exit code $code",
+            $code == 124 ? ", $seconds s were over" : '', ', lines with errors: ',
+            @errors ? @errors : "none\n");
+    }
+    return ($good, $out);
+}
+
 # The result of a job that other files of tests run, too: it runs once in a run of scripts/check.
 sub once {
     my ($what, $run) = @_;
@@ -190,6 +209,42 @@ sub survives {
     return $j;
 }
 
+# Whether a file runs all of its cases, as those of tests/long do: with the argument --all.
+sub whole { return scalar grep { $_ eq '--all' } @ARGV }
+
+# Cases, each an array with one value of each of the lists: with --all every combination, otherwise
+# so few that each two values of two lists are in a case together.
+sub pairwise {
+    my @lists = @_;
+    my @all = ([]);
+    for my $list (@lists) {
+        @all = map { my $case = $_; map { [ @$case, $_ ] } 0 .. $#$list } @all;
+    }
+    my $pairs = sub {
+        my ($case) = @_;
+        return map { my $i = $_; map {"$i=$case->[$i] $_=$case->[$_]"} $i + 1 .. $#lists } 0 .. $#lists;
+    };
+    my %open = map { $_ => 1 } map { $pairs->($_) } @all; # pairs that are in no case yet
+    my @cases = whole() ? @all : ();
+    while (%open && !whole()) {
+        my ($best, $most) = (undef, 0);
+        for my $case (@all) {
+            my $new = grep { $open{$_} } $pairs->($case);
+            ($best, $most) = ($case, $new) if $new > $most;
+        }
+        push(@cases, $best);
+        delete @open{ $pairs->($best) };
+    }
+    return map { my $case = $_; [ map { $lists[$_][ $case->[$_] ] } 0 .. $#lists ] } @cases;
+}
+
+# Whether a case of a table, by the places of its values in their lists, is one of those that run:
+# with --all each; otherwise one of n, so that with lists of n values each two values of two lists meet.
+sub chosen {
+    my ($n, @places) = @_;
+    return whole() || sum0(@places) % $n == 0;
+}
+
 # Faults of one job of four ranks, which follow each other: rank FIRST is killed at the first of the
 # visits of a point, the next rank at the second one.  Each needs a spare of its own.
 sub in_turn {
@@ -202,7 +257,7 @@ sub in_turn {
 my $turn = 0;
 sub victims {
     my ($n, $many) = @_;
-    return 0 .. $n - 1 if grep { $_ eq '--all' } @ARGV;
+    return 0 .. $n - 1 if whole();
     my $from = $turn++;
     return sort map { ($from + int($_ * $n / $many)) % $n } 0 .. $many - 1;
 }

@@ -1,0 +1,26 @@
+#!/usr/bin/perl
+# Every case of the files of tests that make only a part of their cases in `make check`: such a file
+# asks FtkitTest which ones, and makes all of them with --all.  Some have a file of their own in
+# tests/long that does the same.
+#
+#   FTKIT_TEST_ONLY=...  only files whose name matches
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use File::Basename 'basename';
+use FtkitTest;
+use Test::More;
+
+chdir top();
+my $only = $ENV{FTKIT_TEST_ONLY} // '.';
+for my $file (grep {/$only/} glob 'tests/*.t') {
+    next if slurp($file) !~ /\b(?:whole|chosen|pairwise|victims)\(/;
+    next if slurp('tests/long/' . basename($file)) =~ /^[^#]*\bexec \Q$file\E --all$/m;
+    my $out = `$file --all 2>&1 </dev/null`;
+    my @bad = grep { /^not ok|^#/ } split(/^/m, $out);
+    ok($? == 0 && $out =~ /^(?:ok|1\.\.0)/m, "$file --all") or diag(join('', @bad[ 0 .. ($#bad < 200 ? $#bad : 200) ]));
+}
+done_testing();
