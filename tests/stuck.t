@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # Ways to fail that MPI does not report: exit, abort, MPI_Abort, a stopped process, an endless
-# loop; what ends a job that cannot go on.
+# loop; what ends a job that cannot go on.  With --all rank 0 and another one fail in each way.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -30,25 +30,45 @@ survives('a rank behind a wrapper script is killed', env => \%patient, fault => 
 survives('vanish on another node', n => 4, spares => 2, run => [qw(--no-relaunch --emulate-nodes 2)],
     env => \%patient, fault => 'app.mid:1:9:vanish', like => qr/repaired in/) if nodes_possible();
 
-for my $rank (0, 2) {
-    survives("exit(3) by rank $rank", env => \%memory, fault => "app.mid:$rank:9:exit");
-    survives("abort() by rank $rank", env => \%memory, fault => "app.mid:$rank:9:abort");
-    survives("rank $rank is stopped", env => \%memory, fault => "app.mid:$rank:9:stop",
-        like => qr/has been stopped for/);
-    survives("rank $rank is stopped in a checkpoint", env => \%memory,
-        fault => "ckpt.sized:$rank:3:stop", like => qr/has been stopped for/);
-    my $j = job(env => \%files, run => [], fault => "app.mid:$rank:9:mpiabort", timeout => 40);
-    ok($j->{rc} == 3 && @{ $j->{faults} } == 1 && $j->{seconds} < 20
-            && $j->{log} =~ /rank $rank of the job called MPI_Abort with code 3: the job ends, and is not relaunched/
-            && $j->{log} !~ /relaunching|repaired in/,
-        "MPI_Abort by rank $rank: the job ends with its code") or diag("$j->{rc}, $j->{seconds} s\n$j->{log}");
-    survives("an endless loop in rank $rank while another is repaired", spares => 2,
-        env => \%memory, faults => 2,
-        fault => "app.compute:$rank:9:loop,app.compute:" . (3 - $rank) . ':9:kill',
-        like => qr/has not come to the repair/);
-    survives("an endless loop in rank $rank: ended and relaunched", env =>
-        { %files, FTKIT_RECOVER_STALL => '3s' }, run => [],
-        fault => "app.compute:$rank:9:loop", like => qr/no rank of this node has made progress for .* \(recover\.stall\)/);
+# rank 0 has work of its own in a context
+my @ways = (
+    sub { my ($rank) = @_; survives("exit(3) by rank $rank", env => \%memory, fault => "app.mid:$rank:9:exit") },
+    sub { my ($rank) = @_; survives("abort() by rank $rank", env => \%memory, fault => "app.mid:$rank:9:abort") },
+    sub {
+        my ($rank) = @_;
+        survives("rank $rank is stopped", env => \%memory, fault => "app.mid:$rank:9:stop",
+            like => qr/has been stopped for/);
+    },
+    sub {
+        my ($rank) = @_;
+        survives("rank $rank is stopped in a checkpoint", env => \%memory,
+            fault => "ckpt.sized:$rank:3:stop", like => qr/has been stopped for/);
+    },
+    sub {
+        my ($rank) = @_;
+        my $j = job(env => \%files, run => [], fault => "app.mid:$rank:9:mpiabort", timeout => 40);
+        ok($j->{rc} == 3 && @{ $j->{faults} } == 1 && $j->{seconds} < 20
+                && $j->{log} =~ /rank $rank of the job called MPI_Abort with code 3: the job ends, and is not relaunched/
+                && $j->{log} !~ /relaunching|repaired in/,
+            "MPI_Abort by rank $rank: the job ends with its code") or diag("$j->{rc}, $j->{seconds} s\n$j->{log}");
+    },
+    sub {
+        my ($rank) = @_;
+        survives("an endless loop in rank $rank: ended and relaunched", env =>
+            { %files, FTKIT_RECOVER_STALL => '3s' }, run => [],
+            fault => "app.compute:$rank:9:loop", like => qr/no rank of this node has made progress for .* \(recover\.stall\)/);
+    },
+    sub {
+        my ($rank) = @_;
+        survives("an endless loop in rank $rank while another is repaired", spares => 2,
+            env => \%memory, faults => 2,
+            fault => "app.compute:$rank:9:loop,app.compute:" . (3 - $rank) . ':9:kill',
+            like => qr/has not come to the repair/);
+    });
+for my $way (0 .. $#ways) {
+    for my $rank (0, 2) {
+        $ways[$way]->($rank) if chosen(2, $way, $rank / 2);
+    }
 }
 survives('a rank is stopped inside a repair', spares => 2, env => \%memory, faults => 2,
     fault => 'app.mid:1:9:kill,repair.census:2:2:stop', like => qr/has been stopped for/);
