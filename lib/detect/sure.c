@@ -5,24 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hash.h"
+#include "proof.h"
 #include "sure.h"
-
-#define WIPE 0xa5
-
-/* The proof that stands behind each block. */
-struct seal {
-    uint64_t bytes;
-    int32_t from, to; /* ranks; to -1: all ranks */
-    uint64_t sum;     /* checksum of the data and the members above, seeded with the kind of call */
-};
-
-enum kind { BCAST, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, REDUCE };
 
 /* One call: the buffers out and in have the blocks with their seals. */
 struct call {
     const struct ftk_sure *s;
-    enum kind kind;
+    enum ftk_proof_kind kind;
     int me, n, root;
     char *out, *in;
     size_t out_bytes, in_bytes;
@@ -64,36 +53,6 @@ void ftk_sure_close(void)
     }
 }
 
-/* ---- seals --------------------------------------------------------------------------- */
-
-static size_t sealed(size_t bytes)
-{
-    return bytes + sizeof(struct seal);
-}
-
-static struct seal seal_of(const struct call *c, const void *data, size_t bytes, int from, int to)
-{
-    struct seal s = { .bytes = bytes, .from = from, .to = to };
-    s.sum = ftk_xxh3_seed(&s, offsetof(struct seal, sum), (uint64_t)c->kind);
-    s.sum = bytes > 0 ? ftk_xxh3_seed(data, bytes, s.sum) : s.sum;
-    return s;
-}
-
-static char *put_data(const struct call *c, char *at, const void *data, size_t bytes, int to)
-{
-    struct seal s = seal_of(c, data, bytes, c->me, to);
-    if (bytes > 0)
-        memcpy(at, data, bytes);
-    memcpy(at + bytes, &s, sizeof s);
-    return at + sealed(bytes);
-}
-
-static bool holds(const struct call *c, const char *at, size_t bytes, int from, int to)
-{
-    struct seal s = seal_of(c, at, bytes, from, to);
-    return memcmp(at + bytes, &s, sizeof s) == 0;
-}
-
 /* ---- one call ------------------------------------------------------------------------ */
 
 static int fail(const struct call *c, int mpi_rc)
@@ -102,7 +61,7 @@ static int fail(const struct call *c, int mpi_rc)
                     : ftk_fail_mpi(mpi_rc, c->s->what);
 }
 
-static int begin_call(struct call *c, enum kind kind, const struct ftk_sure *s)
+static int begin_call(struct call *c, enum ftk_proof_kind kind, const struct ftk_sure *s)
 {
     *c = (struct call){ .s = s, .kind = kind };
     int rc = MPI_Comm_size(s->comm, &c->n);
@@ -141,7 +100,7 @@ static int allocate(struct call *c, size_t out, size_t in, bool lists)
         c->from = c->to + 2 * (size_t)c->n;
         c->from_at = c->to + 3 * (size_t)c->n;
     }
-    memset(c->in, WIPE, in);
+    ftk_proof_wipe(c->in, in);
     return FTKIT_OK;
 }
 
@@ -149,18 +108,18 @@ static int start(struct call *c)
 {
     MPI_Comm comm = c->s->comm;
     switch (c->kind) {
-    case BCAST:
+    case FTK_PROOF_BCAST:
         return MPI_Bcast(c->in, (int)c->in_bytes, MPI_BYTE, c->root, comm);
-    case ALLGATHER:
+    case FTK_PROOF_ALLGATHER:
         return MPI_Allgather(
             c->out, (int)c->out_bytes, MPI_BYTE, c->in, (int)c->out_bytes, MPI_BYTE, comm);
-    case ALLGATHERV:
+    case FTK_PROOF_ALLGATHERV:
         return MPI_Allgatherv(
             c->out, (int)c->out_bytes, MPI_BYTE, c->in, c->from, c->from_at, MPI_BYTE, comm);
-    case ALLTOALL:
+    case FTK_PROOF_ALLTOALL:
         return MPI_Alltoall(c->out, (int)c->out_bytes / c->n, MPI_BYTE, c->in,
             (int)c->in_bytes / c->n, MPI_BYTE, comm);
-    case ALLTOALLV:
+    case FTK_PROOF_ALLTOALLV:
         return MPI_Alltoallv(
             c->out, c->to, c->to_at, MPI_BYTE, c->in, c->from, c->from_at, MPI_BYTE, comm);
     default:
@@ -172,18 +131,18 @@ static int start_polled(struct call *c, MPI_Request *req)
 {
     MPI_Comm comm = c->s->comm;
     switch (c->kind) {
-    case BCAST:
+    case FTK_PROOF_BCAST:
         return MPI_Ibcast(c->in, (int)c->in_bytes, MPI_BYTE, c->root, comm, req);
-    case ALLGATHER:
+    case FTK_PROOF_ALLGATHER:
         return MPI_Iallgather(
             c->out, (int)c->out_bytes, MPI_BYTE, c->in, (int)c->out_bytes, MPI_BYTE, comm, req);
-    case ALLGATHERV:
+    case FTK_PROOF_ALLGATHERV:
         return MPI_Iallgatherv(
             c->out, (int)c->out_bytes, MPI_BYTE, c->in, c->from, c->from_at, MPI_BYTE, comm, req);
-    case ALLTOALL:
+    case FTK_PROOF_ALLTOALL:
         return MPI_Ialltoall(c->out, (int)c->out_bytes / c->n, MPI_BYTE, c->in,
             (int)c->in_bytes / c->n, MPI_BYTE, comm, req);
-    case ALLTOALLV:
+    case FTK_PROOF_ALLTOALLV:
         return MPI_Ialltoallv(
             c->out, c->to, c->to_at, MPI_BYTE, c->in, c->from, c->from_at, MPI_BYTE, comm, req);
     default:
@@ -204,8 +163,9 @@ static int begin_polled(struct call *c, MPI_Request *req)
 /* Injected: a call that has ended with rc had success, and has written nothing. */
 static void lose_result(struct call *c, int rc)
 {
-    if (FTK_FAULT("sure.none") && rc == FTKIT_OK && (c->kind != BCAST || c->me != c->root))
-        memset(c->in, WIPE, c->in_bytes);
+    if (FTK_FAULT("sure.none") && rc == FTKIT_OK
+        && (c->kind != FTK_PROOF_BCAST || c->me != c->root))
+        ftk_proof_wipe(c->in, c->in_bytes);
 }
 
 /* Make the MPI call.  The caller checks the result. */
@@ -225,14 +185,15 @@ static int run_call(struct call *c)
     return rc;
 }
 
-/* End the call.  good: the seals of the result are right.  After an error the buffers are kept. */
+/* End the call.  good: the result is proven.  After an error the buffers are kept. */
 static int end_call(struct call *c, int rc, bool good)
 {
-    if (rc == FTKIT_OK && !good) {
+    const enum ftk_proof_end end = ftk_proof_end(rc == FTKIT_OK, good);
+    if (end == FTK_PROOF_UNPROVEN) {
         rc = c->s->ch ? ftk_chan_break(c->s->ch, MPI_ERR_OTHER, c->s->what) : FTKIT_ERR_MPI;
         (void)ftk_fail(rc, "%s: MPI has returned success without a result", c->s->what);
     }
-    if (rc != FTKIT_OK) {
+    if (end != FTK_PROOF_PROVEN) {
         keep(c);
         return rc;
     }
@@ -247,16 +208,16 @@ static int end_call(struct call *c, int rc, bool good)
 int ftk_sure_bcast(const struct ftk_sure *s, int root, void *buf, size_t bytes)
 {
     struct call c;
-    int rc = begin_call(&c, BCAST, s);
+    int rc = begin_call(&c, FTK_PROOF_BCAST, s);
     c.root = root;
     if (rc == FTKIT_OK)
-        rc = allocate(&c, 0, sealed(bytes), false);
+        rc = allocate(&c, 0, ftk_proof_bytes(bytes), false);
     if (rc != FTKIT_OK)
         return rc;
     if (c.me == root)
-        (void)put_data(&c, c.in, buf, bytes, -1);
+        (void)ftk_proof_put(c.kind, c.in, buf, bytes, root, FTK_PROOF_ALL);
     rc = run_call(&c);
-    bool good = rc == FTKIT_OK && holds(&c, c.in, bytes, root, -1);
+    bool good = rc == FTKIT_OK && ftk_proof_holds(c.kind, c.in, bytes, root, FTK_PROOF_ALL);
     if (good && c.me != root && bytes > 0)
         memcpy(buf, c.in, bytes);
     return end_call(&c, rc, good);
@@ -265,31 +226,16 @@ int ftk_sure_bcast(const struct ftk_sure *s, int root, void *buf, size_t bytes)
 /* If the seals of all blocks are right, copy the data to in.  False: a seal is wrong. */
 static bool take_data(const struct call *c, const size_t *from, size_t each, int to, void *in)
 {
-    const char *at = c->in;
-    for (int i = 0; i < c->n; i++) {
-        size_t bytes = from ? from[i] : each;
-        if (!holds(c, at, bytes, i, to))
-            return false;
-        at += sealed(bytes);
-    }
-    at = c->in;
-    for (int i = 0; i < c->n; i++) {
-        size_t bytes = from ? from[i] : each;
-        if (bytes > 0)
-            memcpy(in, at, bytes);
-        in = bytes > 0 ? (char *)in + bytes : in;
-        at += sealed(bytes);
-    }
-    return true;
+    return ftk_proof_take(c->kind, c->in, c->n, from, each, to, in);
 }
 
 static int prepare_gather(struct call *c, const struct ftk_sure *s, const void *mine, size_t bytes)
 {
-    int rc = begin_call(c, ALLGATHER, s);
+    int rc = begin_call(c, FTK_PROOF_ALLGATHER, s);
     if (rc == FTKIT_OK)
-        rc = allocate(c, sealed(bytes), (size_t)c->n * sealed(bytes), false);
+        rc = allocate(c, ftk_proof_bytes(bytes), (size_t)c->n * ftk_proof_bytes(bytes), false);
     if (rc == FTKIT_OK)
-        (void)put_data(c, c->out, mine, bytes, -1);
+        (void)ftk_proof_put(c->kind, c->out, mine, bytes, c->me, FTK_PROOF_ALL);
     return rc;
 }
 
@@ -300,7 +246,7 @@ int ftk_sure_allgather(const struct ftk_sure *s, const void *mine, size_t bytes,
     if (rc != FTKIT_OK)
         return rc;
     rc = run_call(&c);
-    return end_call(&c, rc, rc == FTKIT_OK && take_data(&c, NULL, bytes, -1, all));
+    return end_call(&c, rc, rc == FTKIT_OK && take_data(&c, NULL, bytes, FTK_PROOF_ALL, all));
 }
 
 struct ftk_gather {
@@ -336,7 +282,8 @@ int ftk_sure_gather_step(struct ftk_gather **at, void *all, bool *done)
     if (rc == FTKIT_OK && !*done)
         return rc;
     lose_result(&g->c, rc);
-    rc = end_call(&g->c, rc, rc == FTKIT_OK && take_data(&g->c, NULL, g->bytes, -1, all));
+    rc =
+        end_call(&g->c, rc, rc == FTKIT_OK && take_data(&g->c, NULL, g->bytes, FTK_PROOF_ALL, all));
     free(g);
     *at = NULL;
     return rc;
@@ -358,7 +305,7 @@ static size_t sum_of(const size_t *v, int n)
 {
     size_t sum = 0;
     for (int i = 0; i < n && sum <= INT_MAX; i++)
-        sum += v[i] <= INT_MAX ? sealed(v[i]) : v[i] / 2;
+        sum += v[i] <= INT_MAX ? ftk_proof_bytes(v[i]) : v[i] / 2;
     return sum;
 }
 
@@ -366,7 +313,7 @@ static void list(const size_t *v, int n, int *counts, int *at)
 {
     int sum = 0;
     for (int i = 0; i < n; i++) {
-        counts[i] = (int)sealed(v[i]);
+        counts[i] = (int)ftk_proof_bytes(v[i]);
         at[i] = sum;
         sum += counts[i];
     }
@@ -375,28 +322,29 @@ static void list(const size_t *v, int n, int *counts, int *at)
 int ftk_sure_allgatherv(const struct ftk_sure *s, const void *mine, const size_t *bytes, void *all)
 {
     struct call c;
-    int rc = begin_call(&c, ALLGATHERV, s);
+    int rc = begin_call(&c, FTK_PROOF_ALLGATHERV, s);
     if (rc == FTKIT_OK)
-        rc = allocate(&c, sealed(bytes[c.me]), sum_of(bytes, c.n), true);
+        rc = allocate(&c, ftk_proof_bytes(bytes[c.me]), sum_of(bytes, c.n), true);
     if (rc != FTKIT_OK)
         return rc;
     list(bytes, c.n, c.from, c.from_at);
-    (void)put_data(&c, c.out, mine, bytes[c.me], -1);
+    (void)ftk_proof_put(c.kind, c.out, mine, bytes[c.me], c.me, FTK_PROOF_ALL);
     rc = run_call(&c);
-    return end_call(&c, rc, rc == FTKIT_OK && take_data(&c, bytes, 0, -1, all));
+    return end_call(&c, rc, rc == FTKIT_OK && take_data(&c, bytes, 0, FTK_PROOF_ALL, all));
 }
 
 int ftk_sure_alltoall(const struct ftk_sure *s, const void *out, size_t bytes, void *in)
 {
     struct call c;
-    int rc = begin_call(&c, ALLTOALL, s);
+    int rc = begin_call(&c, FTK_PROOF_ALLTOALL, s);
     if (rc == FTKIT_OK)
-        rc = allocate(&c, (size_t)c.n * sealed(bytes), (size_t)c.n * sealed(bytes), false);
+        rc = allocate(
+            &c, (size_t)c.n * ftk_proof_bytes(bytes), (size_t)c.n * ftk_proof_bytes(bytes), false);
     if (rc != FTKIT_OK)
         return rc;
     char *at = c.out;
     for (int i = 0; i < c.n; i++)
-        at = put_data(&c, at, (const char *)out + (size_t)i * bytes, bytes, i);
+        at = ftk_proof_put(c.kind, at, (const char *)out + (size_t)i * bytes, bytes, c.me, i);
     rc = run_call(&c);
     return end_call(&c, rc, rc == FTKIT_OK && take_data(&c, NULL, bytes, c.me, in));
 }
@@ -405,7 +353,7 @@ int ftk_sure_alltoallv(
     const struct ftk_sure *s, const void *out, const size_t *to, void *in, const size_t *from)
 {
     struct call c;
-    int rc = begin_call(&c, ALLTOALLV, s);
+    int rc = begin_call(&c, FTK_PROOF_ALLTOALLV, s);
     if (rc == FTKIT_OK)
         rc = allocate(&c, sum_of(to, c.n), sum_of(from, c.n), true);
     if (rc != FTKIT_OK)
@@ -414,7 +362,7 @@ int ftk_sure_alltoallv(
     list(from, c.n, c.from, c.from_at);
     char *at = c.out;
     for (int i = 0; i < c.n; i++) {
-        at = put_data(&c, at, out, to[i], i);
+        at = ftk_proof_put(c.kind, at, out, to[i], c.me, i);
         out = to[i] > 0 ? (const char *)out + to[i] : out;
     }
     rc = run_call(&c);
@@ -422,28 +370,7 @@ int ftk_sure_alltoallv(
     return end_call(&c, rc, rc == FTKIT_OK && take_data(&c, from, 0, c.me, in));
 }
 
-/* ---- reductions -------------------------------------------------------------------------
- * The first word of the result is a sum, to which each rank adds a number of its own.  So the sum
- * proves that all ranks are in the result. */
-
-static uint64_t number_of(int rank)
-{
-    uint64_t r = (uint64_t)rank;
-    return ftk_xxh3_seed(&r, sizeof r, REDUCE);
-}
-
-static uint64_t number_of_all(int n)
-{
-    static int last; /* communicators of one size follow each other */
-    static uint64_t sum;
-    if (n == last)
-        return sum;
-    sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += number_of(i);
-    last = n;
-    return sum;
-}
+/* ---- reductions ---------------------------------------------------------------------- */
 
 static void reduce(void *in, void *inout, int *len, MPI_Datatype *type)
 {
@@ -453,22 +380,19 @@ static void reduce(void *in, void *inout, int *len, MPI_Datatype *type)
     size_t words = (size_t)bytes / sizeof(int64_t);
     const int64_t *a = in;
     int64_t *b = inout;
-    for (int k = 0; k < *len; k++, a += words, b += words) {
-        b[0] = (int64_t)((uint64_t)a[0] + (uint64_t)b[0]);
-        for (size_t w = 1; w < words; w++)
-            b[w] = a[w] < b[w] ? a[w] : b[w];
-    }
+    for (int k = 0; k < *len; k++, a += words, b += words)
+        ftk_proof_reduce(a, b, words);
 }
 
 static int prepare_min(struct call *c, const struct ftk_sure *s, const int64_t *v, int n)
 {
     const uint64_t bytes = (uint64_t)n * sizeof *v;
-    int rc = begin_call(c, REDUCE, s);
+    int rc = begin_call(c, FTK_PROOF_REDUCE, s);
     if (rc == FTKIT_OK)
         rc = allocate(c, bytes + sizeof(uint64_t), bytes + sizeof(uint64_t), false);
     if (rc != FTKIT_OK)
         return rc;
-    const uint64_t mine = number_of(c->me);
+    const uint64_t mine = ftk_proof_number(c->me);
     memcpy(c->out, &mine, sizeof mine);
     if (bytes > 0) /* v may be NULL */
         memcpy(c->out + sizeof mine, v, bytes);
@@ -494,7 +418,7 @@ static int finish_min(struct call *c, int rc, int64_t *v, int n)
     if (c->type != MPI_DATATYPE_NULL)
         (void)MPI_Type_free(&c->type);
     memcpy(&sum, c->in, sizeof sum);
-    bool good = rc == FTKIT_OK && sum == number_of_all(c->n);
+    bool good = rc == FTKIT_OK && sum == ftk_proof_sum(c->n);
     if (good && bytes > 0)
         memcpy(v, c->in + sizeof sum, bytes);
     return end_call(c, rc, good);
