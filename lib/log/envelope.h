@@ -5,14 +5,26 @@
 #define FTK_LOG_ENVELOPE_H
 
 #include "core/ftk.h"
+#include "own_comms.h"
 
 #define FTK_LOG_CONTEXTS 64 /* plain contexts, at most; log.contexts of them are made */
 /* Communicators of the MPI behind the contexts: one for each plain context, one for collectives,
- * one for determinants, and one for all contexts from FTK_LOG_EXTRA on. */
-enum { FTK_LOG_COLLS = FTK_LOG_CONTEXTS, FTK_LOG_DET_COMM, FTK_LOG_SHARED, FTK_LOG_COMMS };
+ * and one for all contexts from FTK_LOG_EXTRA on.  These have messages of the program.  Then come
+ * those of own_comms.h. */
+enum {
+    FTK_LOG_COLLS = FTK_LOG_CONTEXTS,
+    FTK_LOG_SHARED,
+    FTK_LOG_PROGRAM_COMMS,
+    FTK_LOG_BEFORE_OWN = FTK_LOG_PROGRAM_COMMS - 1,
+#define FTK_OWN_COMM(name) FTK_LOG_##name,
+    FTK_LOG_OWN_COMMS(FTK_OWN_COMM)
+#undef FTK_OWN_COMM
+        FTK_LOG_COMMS
+};
 #define FTK_LOG_EXTRA 128   /* the first context that shares its communicator */
 #define FTK_LOG_EXTRAS 2047 /* how many of these there are */
 #define FTK_LOG_ALL (FTK_LOG_EXTRA + FTK_LOG_EXTRAS)
+_Static_assert(FTK_LOG_COMMS <= FTK_LOG_EXTRA, "the contexts are different numbers");
 #define FTK_TAG_BITS 20                       /* bits of a tag that they leave to the program */
 #define FTK_TAG_MAX ((1 << FTK_TAG_BITS) - 1) /* MPI_TAG_UB of the program */
 #define FTK_COLL_INIT (UINT64_C(1) << 40)
@@ -28,6 +40,19 @@ static inline bool ftk_context_shares(int context)
 static inline int ftk_context_comm(int context)
 {
     return ftk_context_shares(context) ? FTK_LOG_SHARED : context;
+}
+/* Messages are counted in one sum for all contexts of the program, and apart for each other
+ * context.  Of a context: the number of its counters (peers.h). */
+enum {
+    FTK_COUNT_PROGRAM,
+    FTK_COUNT_OWN,
+    FTK_COUNTS = FTK_COUNT_OWN + FTK_LOG_COMMS - FTK_LOG_PROGRAM_COMMS
+};
+static inline int ftk_context_counter(int context)
+{
+    const unsigned own = (unsigned)(context - FTK_LOG_PROGRAM_COMMS);
+    return own < FTK_LOG_COMMS - FTK_LOG_PROGRAM_COMMS ? FTK_COUNT_OWN + (int)own
+                                                       : FTK_COUNT_PROGRAM;
 }
 /* The tag that a message has on that communicator; from such a tag: the program's tag, and the
  * context. */

@@ -13,21 +13,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "envelope.h"
+
 struct ftk_entry;
 
+/* Messages since the last repair. */
+struct ftk_count {
+    uint64_t sent;      /* handed to the MPI */
+    uint64_t received;  /* completed or drained here */
+    uint64_t announced; /* what the rank says it has sent */
+};
+
 struct ftk_peer {
-    /* messages since the last repair */
-    uint64_t sent;     /* handed to the MPI */
-    uint64_t received; /* completed or drained here */
+    struct ftk_count count[FTK_COUNTS]; /* by ftk_context_counter() */
     /* of the program, since the first line; rolled back with this rank (recovery/matrix.c) */
     uint64_t messages, bytes;
     struct ftk_entry *first, *last; /* of the sender log, since the line */
     struct ftk_entry *last_before;  /* line apart: the last entry before the cut; or NULL */
-    uint64_t announced;             /* what the rank says it has sent */
-    /* the same for messages to keepers and for their answers (mode/relay.c), which go on
-     * at a line */
-    uint64_t relay_sent, relay_received, relay_announced;
-    bool joined; /* is in the list */
+    bool joined;                    /* is in the list */
 };
 
 struct ftk_peers {

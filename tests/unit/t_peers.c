@@ -39,7 +39,7 @@ static void memory_by_partners(void **state)
     for (int partners = 1; partners <= 100; partners *= 10) {
         assert_int_equal(ftk_part_peers.open(MANY), FTKIT_OK);
         for (int i = 0; i < partners; i++)
-            ftk_peer(i * (MANY / partners))->sent += 2;
+            ftk_peer(i * (MANY / partners))->count[FTK_COUNT_PROGRAM].sent += 2;
         assert_int_equal(ftk_peers_count(), partners);
         const size_t used = pages_in_memory(&all);
         assert_in_range(used, 1, (size_t)2 * (size_t)partners + 1); /* an entry may cross a page */
@@ -57,12 +57,12 @@ static void partners_in_order(void **state)
     assert_int_equal(ftk_peers_count(), 0);
     assert_int_equal(sizeof(struct ftk_peer), 96); /* as docs/design/scaling.md says */
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-        ftk_peer(order[i])->received++;
+        ftk_peer(order[i])->count[FTK_COUNT_PROGRAM].received++;
     assert_int_equal(ftk_peers_count(), 6);
     for (int i = 0; i < 6; i++)
         assert_int_equal(ftk_peers_rank(i), want[i]);
-    assert_int_equal(ftk_peer(3)->received, 2);
-    assert_int_equal(ftk_peers.at[4].received, 0);
+    assert_int_equal(ftk_peer(3)->count[FTK_COUNT_PROGRAM].received, 2);
+    assert_int_equal(ftk_peers.at[4].count[FTK_COUNT_PROGRAM].received, 0);
     assert_int_equal(ftk_peers_count(), 6);
     ftk_part_peers.close();
 }

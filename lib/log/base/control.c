@@ -92,7 +92,7 @@ int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int con
     else
         nout++;
     struct ftk_peer *p = ftk_peer(dest);
-    *(context == FTK_LOG_DET_COMM ? &p->relay_sent : &p->sent) += rc == MPI_SUCCESS;
+    p->count[ftk_context_counter(context)].sent += rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
         ftk_log.stats.relay_bytes += words * sizeof *w;
     return rc;
@@ -109,7 +109,7 @@ int ftk_control_recv(int context, MPI_Message *m, const MPI_Status *s, uint64_t 
         rc = PMPI_Mrecv(*w, ints, MPI_INT32_T, m, MPI_STATUS_IGNORE);
     *words = (size_t)ints / 2;
     struct ftk_peer *p = ftk_peer(s->MPI_SOURCE);
-    *(context == FTK_LOG_DET_COMM ? &p->relay_received : &p->received) += rc == MPI_SUCCESS;
+    p->count[ftk_context_counter(context)].received += rc == MPI_SUCCESS;
     return rc;
 }
 

@@ -68,7 +68,7 @@ struct reach {
 static struct {
     int n;                    /* ranks; 0: not open */
     struct copy (*copy)[2];   /* [n] by rank and parity of the line */
-    struct reach **reach;     /* [n * FTK_LOG_COMMS], NULL: none sent yet */
+    struct reach **reach;     /* [n * FTK_LOG_PROGRAM_COMMS], NULL: none sent yet */
     int npeers;               /* ranks of this node ... */
     int *peer, *keeper;       /* [npeers] the ranks; the keeper of each, -1: none */
     long *pid;                /* [n] of the next epoch */
@@ -332,7 +332,7 @@ static void poll_keepers(void)
 /* Contexts that share a communicator share the order of messages. */
 static size_t at_of(int dest, int context)
 {
-    return (size_t)dest * FTK_LOG_COMMS + (size_t)ftk_context_comm(context);
+    return (size_t)dest * FTK_LOG_PROGRAM_COMMS + (size_t)ftk_context_comm(context);
 }
 
 static struct reach *reach_of(int dest, int context)
@@ -516,8 +516,8 @@ static void forget_copies(void)
     for (int k = 0; k < relay.n; k++) {
         for (int i = 0; i < 2; i++)
             free(relay.copy[k][i].v);
-        for (size_t c = 0; c < FTK_LOG_COMMS; c++) {
-            struct reach **at = &relay.reach[(size_t)k * FTK_LOG_COMMS + c];
+        for (size_t c = 0; c < FTK_LOG_PROGRAM_COMMS; c++) {
+            struct reach **at = &relay.reach[(size_t)k * FTK_LOG_PROGRAM_COMMS + c];
             free(*at);
             *at = NULL;
         }
@@ -548,7 +548,7 @@ static int make_tables(const struct ftk_log_repair *r)
     size_t n = (size_t)r->n;
     if (relay.n == 0) {
         relay.copy = calloc(n, sizeof *relay.copy);
-        relay.reach = calloc(n * FTK_LOG_COMMS, sizeof(struct reach *));
+        relay.reach = calloc(n * FTK_LOG_PROGRAM_COMMS, sizeof(struct reach *));
         relay.peer = calloc(2 * n, sizeof *relay.peer);
         relay.keeper = relay.peer ? relay.peer + n : NULL;
         if (!relay.copy || !relay.reach || !relay.peer)

@@ -25,11 +25,11 @@ static int drain_one(int source, bool *found)
 {
     struct ftk_log *l = &ftk_log;
     *found = false;
-    for (int c = 0; c < FTK_LOG_COMMS; c++) {
+    for (int c = 0; c < FTK_LOG_PROGRAM_COMMS; c++) {
         MPI_Message m;
         MPI_Status s;
         int flag = 0;
-        if (l->epoch.real[c] == MPI_COMM_NULL || c == FTK_LOG_DET_COMM)
+        if (l->epoch.real[c] == MPI_COMM_NULL)
             continue;
         int rc = PMPI_Improbe(source, MPI_ANY_TAG, l->epoch.real[c], &flag, &m, &s);
         if (rc != MPI_SUCCESS)
@@ -57,7 +57,7 @@ static int drain_one(int source, bool *found)
  * is not. */
 static bool is_behind(int source)
 {
-    const struct ftk_peer *p = ftk_peer(source);
+    const struct ftk_count *p = &ftk_peer(source)->count[FTK_COUNT_PROGRAM];
     return p->received < p->announced && p->received + ftk_p2p_unreported(source) < p->announced;
 }
 

@@ -54,7 +54,7 @@ static int release_held(struct ftk_chan *ch, int (*progress)(void *ch))
 
 static void take_count(const struct ftk_sparse_word *in)
 {
-    ftk_peer(in->rank)->announced = in->number;
+    ftk_peer(in->rank)->count[FTK_COUNT_PROGRAM].announced = in->number;
 }
 
 /* Each rank announces to its partners how many messages it has sent to them, and to all ranks
@@ -70,7 +70,7 @@ static int announce(struct ftk_chan *ch, bool continues, bool *any)
         return ftk_chan_break(ch, MPI_ERR_NO_MEM, s.what);
     for (int i = 0; i < n; i++) {
         const int rank = ftk_peers_rank(i);
-        struct ftk_peer *p = ftk_peer(rank);
+        struct ftk_count *p = &ftk_peer(rank)->count[FTK_COUNT_PROGRAM];
         p->announced = 0;
         if (p->sent > 0)
             out[words++] = (struct ftk_sparse_word){ rank, p->sent };
@@ -100,7 +100,7 @@ static int meet(struct ftk_chan *ch, bool *under_way)
 static bool is_unrecorded(void)
 {
     for (int i = 0, n = ftk_peers_count(); i < n; i++) {
-        const struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
+        const struct ftk_count *p = &ftk_peer(ftk_peers_rank(i))->count[FTK_COUNT_PROGRAM];
         if (p->received < p->announced)
             return true;
     }
@@ -132,7 +132,7 @@ static uint64_t messages_sent(void)
 {
     uint64_t sum = 0;
     for (int i = 0, n = ftk_peers_count(); i < n; i++)
-        sum += ftk_peer(ftk_peers_rank(i))->sent;
+        sum += ftk_peer(ftk_peers_rank(i))->count[FTK_COUNT_PROGRAM].sent;
     return sum;
 }
 

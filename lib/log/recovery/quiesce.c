@@ -174,8 +174,8 @@ static int drain_relay(const struct ftk_log_repair *r, struct quiescing *st)
     struct ftk_log *l = &ftk_log;
     for (int i = 0, n = ftk_peers_count(); i < n; i++) {
         const int k = ftk_peers_rank(i);
-        const struct ftk_peer *p = ftk_peer(k);
-        while (!r->is_new[k] && p->relay_received < p->relay_announced) {
+        const struct ftk_count *p = &ftk_peer(k)->count[ftk_context_counter(FTK_LOG_DET_COMM)];
+        while (!r->is_new[k] && p->received < p->announced) {
             MPI_Message m;
             MPI_Status s;
             int flag = 0;
@@ -192,27 +192,34 @@ static int drain_relay(const struct ftk_log_repair *r, struct quiescing *st)
     return FTKIT_OK;
 }
 
-enum { SENT, RELAY_SENT, COUNTS }; /* in the words of one rank for another */
+/* Whether a rank has sent messages to this one: FTK_COUNTS numbers of it. */
+static bool has_sent(const uint64_t *sent)
+{
+    for (int c = 0; c < FTK_COUNTS; c++)
+        if (sent[c] > 0)
+            return true;
+    return false;
+}
 
 /* All ranks exchange how many messages they have sent. */
 static int announce(const struct ftk_sure *act, int n)
 {
-    uint64_t *out = calloc((size_t)2 * COUNTS * (size_t)n, sizeof *out);
+    uint64_t *out = calloc((size_t)2 * FTK_COUNTS * (size_t)n, sizeof *out);
     if (!out)
         return ftk_fail(FTKIT_ERR_NOMEM, "quiescing");
-    uint64_t *in = out + COUNTS * (size_t)n;
+    uint64_t *in = out + FTK_COUNTS * (size_t)n;
     for (int i = 0, count = ftk_peers_count(); i < count; i++) {
         const int k = ftk_peers_rank(i);
-        out[COUNTS * (size_t)k + SENT] = ftk_peer(k)->sent;
-        out[COUNTS * (size_t)k + RELAY_SENT] = ftk_peer(k)->relay_sent;
+        for (int c = 0; c < FTK_COUNTS; c++)
+            out[FTK_COUNTS * (size_t)k + (size_t)c] = ftk_peer(k)->count[c].sent;
     }
-    int rc = ftk_sure_alltoall(act, out, COUNTS * sizeof *out, in);
+    int rc = ftk_sure_alltoall(act, out, FTK_COUNTS * sizeof *out, in);
     for (int k = 0; rc == FTKIT_OK && k < n; k++) {
-        if (in[COUNTS * (size_t)k + SENT] + in[COUNTS * (size_t)k + RELAY_SENT] == 0
-            && !ftk_peers.at[k].joined)
+        const uint64_t *sent = in + FTK_COUNTS * (size_t)k;
+        if (!has_sent(sent) && !ftk_peers.at[k].joined)
             continue;
-        ftk_peer(k)->announced = in[COUNTS * (size_t)k + SENT];
-        ftk_peer(k)->relay_announced = in[COUNTS * (size_t)k + RELAY_SENT];
+        for (int c = 0; c < FTK_COUNTS; c++)
+            ftk_peer(k)->count[c].announced = sent[c];
     }
     free(out);
     return rc;

@@ -187,7 +187,7 @@ static int nreplaying;
 static enum ftk_nap look_at_replay(void)
 {
     for (int i = 0; i < nreplaying; i++)
-        if (ftk_peers.at[replaying[i]].received > 0)
+        if (ftk_peers.at[replaying[i]].count[FTK_COUNT_PROGRAM].received > 0)
             return FTK_NAP_OVER;
     ftk_p2p_reap(SIZE_MAX);
     return ftk_line_still_sends() ? FTK_NAP_AWAKE : FTK_NAP_SLEEP;
@@ -248,8 +248,9 @@ static int begin_epoch(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
         l->epoch.next[c] = MPI_COMM_NULL;
     l->line.rounds = 0;
     for (int i = 0, n = ftk_peers_count(); i < n; i++) {
-        struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
-        p->sent = p->received = p->relay_sent = p->relay_received = 0;
+        struct ftk_count *count = ftk_peer(ftk_peers_rank(i))->count;
+        for (int k = 0; k < FTK_COUNTS; k++)
+            count[k].sent = count[k].received = 0;
     }
     l->epoch.all_rolled_back = r->fresh ? 0 : planes_back(r);
     if (others_are_back())

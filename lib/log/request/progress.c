@@ -153,7 +153,7 @@ bool ftk_p2p_send_at_once(const void *buf, int count, MPI_Datatype type, int wor
     if (out)
         out->count++;
     struct ftk_peer *peer = ftk_peer(world);
-    peer->sent += !kept; /* a logged message has been counted */
+    peer->count[FTK_COUNT_PROGRAM].sent += !kept; /* a logged message has been counted */
     peer->messages++;
     peer->bytes += bytes;
     if (!kept)

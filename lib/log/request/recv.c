@@ -56,7 +56,7 @@ int ftk_p2p_count(
     struct ftk_log *l = &ftk_log;
     const bool crosses = ftk_log_crosses(source);
     uint64_t sum = 0;
-    ftk_peer(source)->received++;
+    ftk_peer(source)->count[FTK_COUNT_PROGRAM].received++;
     if (!crosses && !l->apart.on)
         return MPI_SUCCESS;
     struct ftk_channel *s = ftk_channel_find(context, source, tag);

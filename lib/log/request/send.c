@@ -117,7 +117,7 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
     int rc = ftk_mode_before(dest, e->context, e->tag, e);
     if (rc == MPI_SUCCESS)
         rc = isend_entry(e, dest, comm, tag);
-    ftk_peer(dest)->sent += rc == MPI_SUCCESS;
+    ftk_peer(dest)->count[FTK_COUNT_PROGRAM].sent += rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
         return rc;
     e->real = MPI_REQUEST_NULL;
@@ -185,7 +185,7 @@ static int post_send(struct ftk_req *r)
     ftk_p2p_bytes_type_free(&bytes);
     if (rc == MPI_SUCCESS)
         r->state = FTK_REQ_POSTED;
-    ftk_peer(r->peer)->sent += rc == MPI_SUCCESS;
+    ftk_peer(r->peer)->count[FTK_COUNT_PROGRAM].sent += rc == MPI_SUCCESS;
     return rc;
 }
 
