@@ -1,10 +1,34 @@
 /* Control messages: what the log itself sends between the program's messages.
  *
- * SPDX-License-Identifier: BSD-3-Clause */
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A part of the log registers the kinds of control messages that it sends (part.h: controls).  The
+ * context and the tag of a message say of which kind it is.  All of them are counted
+ * (peers.h).  None is in the log of its sender. */
 #ifndef FTK_LOG_CONTROL_H
 #define FTK_LOG_CONTROL_H
 
-#include "log/log.h"
+#include "log/part.h"
+
+/* A control message that has come. */
+struct ftk_control {
+    int context;
+    int source;        /* rank of the world */
+    const uint64_t *w; /* [words], until handle() returns */
+    size_t words;
+};
+
+struct ftk_control_kind {
+    int context; /* one of own_comms.h, or FTK_CONTROL_IN_BAND */
+    int tag;     /* no other kind of the context has it; in band: FTK_CONTROL_TAG */
+    /* A message is received.  MPI codes. */
+    int (*handle)(const struct ftk_control *c);
+};
+
+/* The context of each message of the program: the control messages of this kind go before that
+ * message, on its communicator.  At most one kind is in band.  Its tag is FTK_CONTROL_TAG, which the
+ * program cannot use then. */
+enum { FTK_CONTROL_IN_BAND = -1, FTK_CONTROL_TAG = INT32_MAX }; /* MPI_TAG_UB of Open MPI */
 
 /* Send words of 64 bits to a rank, on a communicator of the log.  The caller may change w at once.
  * MPI codes. */
@@ -12,17 +36,22 @@ int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int con
 /* The number of control messages that the MPI has not sent yet, after one look. */
 size_t ftk_control_sending(void);
 
-/* The tag of control messages on the program's communicators.  The program cannot use it. */
-enum { FTK_CONTROL_TAG = INT32_MAX }; /* MPI_TAG_UB of Open MPI */
+/* Whether a message that a probe has found on a communicator of the program is a control message. */
+static inline bool ftk_control_is(const MPI_Status *s)
+{
+    return s->MPI_TAG == FTK_CONTROL_TAG && ftk_parts.in_band;
+}
+/* Whether a part sends control messages in a context of own_comms.h. */
+bool ftk_control_uses(int context);
 
-/* Receive a control message that a matched probe has found: *w is the caller's to free, also on
- * error. */
-int ftk_control_recv(int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words);
-
-/* Take the next control message of a source, if the MPI has one: receive() receives the message.
- * *found: there was one.  Then: take all of them.  MPI codes. */
-typedef int ftk_control_fn(int context, MPI_Message *m, const MPI_Status *s);
-int ftk_control_next(int context, int source, ftk_control_fn *receive, int *found);
-int ftk_control_all(int context, int source, ftk_control_fn *receive);
+/* Receive a control message that a matched probe has found, count it, and give it to its kind.  MPI
+ * codes. */
+int ftk_control_handle(int context, MPI_Message *m, const MPI_Status *s);
+/* The next control message in band of a source, if the MPI has one; *found: there was one.  Then:
+ * all of them. */
+int ftk_control_next(int context, int source, int *found);
+int ftk_control_all(int context, int source);
+/* The next one in a context of own_comms.h.  source: or MPI_ANY_SOURCE. */
+int ftk_control_take(int context, int source, int *found);
 
 #endif

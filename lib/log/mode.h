@@ -15,11 +15,10 @@
 struct ftk_det_mode {
     bool records;  /* determinants are recorded on the node, and repeated (det.h) */
     bool refuses;  /* a call whose outcome would be a determinant is an error */
-    bool in_band;  /* control messages travel among the program's messages */
-    bool own_comm; /* control messages travel on FTK_LOG_DET_COMM */
     bool off_node; /* determinants survive the loss of one node */
 
-    /* The mode as a part of the log.  roll_back: without the determinants of this rank. */
+    /* The mode as a part of the log.  controls: in band, or on FTK_LOG_DET_COMM.  roll_back:
+     * without the determinants of this rank. */
     struct ftk_part part;
 
     /* ---- a send; MPI codes ---- */
@@ -44,8 +43,6 @@ struct ftk_det_mode {
 
     /* A message of source has been received or found: receive the control messages before it. */
     int (*absorb)(int context, int source);
-    /* Receive a control message that a matched probe has found. */
-    int (*control)(int context, MPI_Message *m, const MPI_Status *s);
     /* A message has been drained. */
     int (*drained)(struct ftk_unexp *h);
 

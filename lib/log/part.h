@@ -34,6 +34,8 @@ struct ftk_section {
     bool first;              /* this process has not been at the line of the set */
 };
 
+struct ftk_control_kind;
+
 struct ftk_part {
     /* The part that serves this log: this one, another one, or NULL: none.  No function: this
      * one. */
@@ -59,6 +61,12 @@ struct ftk_part {
     /* Some looks of a wait, for work that may take longer than a message.  turns: number of the
      * look in its wait; 0: the call does not wait for the log. */
     void (*turn)(unsigned turns);
+
+    /* ---- control messages (control.h) ---- */
+
+    /* [ncontrols] the kinds that this part sends, and no other part. */
+    const struct ftk_control_kind *controls;
+    size_t ncontrols;
 
     /* ---- communicators of the program ---- */
 
@@ -122,6 +130,8 @@ extern struct ftk_parts {
     /* the functions that every look of a wait calls; NULL: the end */
     ftk_look_fn *progress[FTK_PARTS_MOST], *serve[FTK_PARTS_MOST];
     ftk_turn_fn *turn[FTK_PARTS_MOST];
+    const struct ftk_control_kind *controls[FTK_PARTS_MOST]; /* all kinds, then NULL */
+    bool in_band; /* some control messages go among the messages of the program */
 } ftk_parts;
 
 /* The log opens: these parts [n] serve it.  ftk_log has its mode. */

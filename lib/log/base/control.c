@@ -7,7 +7,6 @@
 #include "detect/detect.h"
 #include "log/p2p.h"
 #include "log/control.h"
-#include "log/part.h"
 
 #define SHORT 64 /* words of a message whose buffer is used again for the next one */
 #define LOOK 16  /* so many more messages under way than after the last look: look again */
@@ -98,7 +97,29 @@ int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int con
     return rc;
 }
 
-int ftk_control_recv(int context, MPI_Message *m, const MPI_Status *s, uint64_t **w, size_t *words)
+/* ---- messages that come -------------------------------------------------------------- */
+
+/* The kind of the messages with that tag; NULL: there is none. */
+static const struct ftk_control_kind *kind_of(int context, int tag)
+{
+    const int of =
+        ftk_context_counter(context) == FTK_COUNT_PROGRAM ? FTK_CONTROL_IN_BAND : context;
+    for (const struct ftk_control_kind *const *k = ftk_parts.controls; *k; k++)
+        if ((*k)->context == of && (*k)->tag == tag)
+            return *k;
+    return NULL;
+}
+
+bool ftk_control_uses(int context)
+{
+    for (const struct ftk_control_kind *const *k = ftk_parts.controls; *k; k++)
+        if ((*k)->context == context)
+            return true;
+    return false;
+}
+
+/* *w is the caller's to free, also on error. */
+static int receive(MPI_Message *m, const MPI_Status *s, uint64_t **w, struct ftk_control *c)
 {
     int ints = 0;
     *w = NULL;
@@ -107,26 +128,49 @@ int ftk_control_recv(int context, MPI_Message *m, const MPI_Status *s, uint64_t 
         rc = MPI_ERR_NO_MEM;
     if (rc == MPI_SUCCESS)
         rc = PMPI_Mrecv(*w, ints, MPI_INT32_T, m, MPI_STATUS_IGNORE);
-    *words = (size_t)ints / 2;
-    struct ftk_peer *p = ftk_peer(s->MPI_SOURCE);
-    p->count[ftk_context_counter(context)].received += rc == MPI_SUCCESS;
+    c->w = *w;
+    c->words = (size_t)ints / 2;
+    struct ftk_peer *p = ftk_peer(c->source);
+    p->count[ftk_context_counter(c->context)].received += rc == MPI_SUCCESS;
     return rc;
 }
 
-int ftk_control_next(int context, int source, ftk_control_fn *receive, int *found)
+int ftk_control_handle(int context, MPI_Message *m, const MPI_Status *s)
+{
+    const struct ftk_control_kind *k = kind_of(context, s->MPI_TAG);
+    struct ftk_control c = { .context = context, .source = s->MPI_SOURCE };
+    uint64_t *w;
+    int rc = receive(m, s, &w, &c);
+    if (rc == MPI_SUCCESS)
+        rc = k ? k->handle(&c) : MPI_ERR_INTERN;
+    free(w);
+    return rc;
+}
+
+static int look_for(int context, int source, int tag, int *found)
 {
     MPI_Message m;
     MPI_Status s;
-    int rc = PMPI_Improbe(source, FTK_CONTROL_TAG, ftk_log_real(context), found, &m, &s);
-    return rc == MPI_SUCCESS && *found ? receive(context, &m, &s) : rc;
+    int rc = PMPI_Improbe(source, tag, ftk_log_real(context), found, &m, &s);
+    return rc == MPI_SUCCESS && *found ? ftk_control_handle(context, &m, &s) : rc;
 }
 
-int ftk_control_all(int context, int source, ftk_control_fn *receive)
+int ftk_control_next(int context, int source, int *found)
+{
+    return look_for(context, source, FTK_CONTROL_TAG, found);
+}
+
+int ftk_control_all(int context, int source)
 {
     int found = 1, rc = MPI_SUCCESS;
     while (rc == MPI_SUCCESS && found)
-        rc = ftk_control_next(context, source, receive, &found);
+        rc = ftk_control_next(context, source, &found);
     return rc;
+}
+
+int ftk_control_take(int context, int source, int *found)
+{
+    return look_for(context, source, MPI_ANY_TAG, found);
 }
 
 static void close_control(void)

@@ -3,14 +3,30 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "log/part.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "log/control.h"
+
 struct ftk_parts ftk_parts;
+
+/* Add the kinds of control messages of a part to the register. */
+static void add_controls(struct ftk_parts *t, const struct ftk_part *p, size_t *n)
+{
+    for (size_t i = 0; i < p->ncontrols; i++) {
+        const struct ftk_control_kind *k = &p->controls[i];
+        for (size_t j = 0; j < *n; j++)
+            assert(k->context != t->controls[j]->context || k->tag != t->controls[j]->tag);
+        assert(*n + 1 < FTK_PARTS_MOST);
+        t->controls[(*n)++] = k;
+        t->in_band = t->in_band || k->context == FTK_CONTROL_IN_BAND;
+    }
+}
 
 void ftk_parts_begin(const struct ftk_part *const *all, size_t n)
 {
     struct ftk_parts *t = &ftk_parts;
-    size_t progress = 0, serve = 0, turn = 0;
+    size_t progress = 0, serve = 0, turn = 0, controls = 0;
     memset(t, 0, sizeof *t);
     for (size_t i = 0; i < n; i++) {
         const struct ftk_part *p = all[i]->serves ? all[i]->serves() : all[i];
@@ -23,6 +39,7 @@ void ftk_parts_begin(const struct ftk_part *const *all, size_t n)
             t->serve[serve++] = p->serve;
         if (p->turn)
             t->turn[turn++] = p->turn;
+        add_controls(t, p, &controls);
     }
 }
 

@@ -224,33 +224,27 @@ static struct ftk_deps *read_deps(const uint64_t *w, size_t words, int context, 
     return l;
 }
 
-static int recv_deps(int context, MPI_Message *m, const MPI_Status *s)
+static int take_deps(const struct ftk_control *c)
 {
-    uint64_t *w;
-    size_t words;
-    struct ftk_deps *l = NULL;
-    int rc = ftk_control_recv(context, m, s, &w, &words);
-    if (rc == MPI_SUCCESS) {
-        l = read_deps(w, words, context, s->MPI_SOURCE);
-        rc = l ? MPI_SUCCESS : MPI_ERR_INTERN;
-    }
-    free(w);
-    if (rc != MPI_SUCCESS)
-        return rc;
+    struct ftk_deps *l = read_deps(c->w, c->words, c->context, c->source);
+    if (!l)
+        return MPI_ERR_INTERN;
     if (!depend.replaying) {
         merge(l);
         free(l);
-        return rc;
+        return MPI_SUCCESS;
     }
     struct ftk_deps **at =
         depend.last[l->source] ? &depend.last[l->source]->next : &depend.first[l->source];
     *at = depend.last[l->source] = l;
-    return rc;
+    return MPI_SUCCESS;
 }
+
+static const struct ftk_control_kind vectors = { FTK_CONTROL_IN_BAND, FTK_CONTROL_TAG, take_deps };
 
 static int recv_all(int context, int source)
 {
-    return source == ftk_log.me ? MPI_SUCCESS : ftk_control_all(context, source, recv_deps);
+    return source == ftk_log.me ? MPI_SUCCESS : ftk_control_all(context, source);
 }
 
 /* The vector of a message.  Vectors are in the order of their messages, so the first one of a
@@ -281,7 +275,7 @@ static int drained(struct ftk_unexp *h)
     while (rc == MPI_SUCCESS && found && !h->deps) {
         h->deps = match_deps(h);
         if (!h->deps)
-            rc = ftk_control_next(h->context, h->source, recv_deps, &found);
+            rc = ftk_control_next(h->context, h->source, &found);
     }
     return rc != MPI_SUCCESS || h->deps ? rc
                                         : MPI_ERR_INTERN; /* the vector has to be there first */
@@ -404,7 +398,7 @@ static int draw(const struct asks *a, int source, bool *found)
         if (rc != MPI_SUCCESS || !flag)
             return rc;
         if (s.MPI_TAG == FTK_CONTROL_TAG) {
-            rc = recv_deps(a->want.context, &m, &s);
+            rc = ftk_control_handle(a->want.context, &m, &s);
             if (rc != MPI_SUCCESS)
                 return rc;
             continue;
@@ -530,18 +524,18 @@ static bool needs_request(int world)
 }
 
 const struct ftk_det_mode ftk_mode_relaxed = {
-    .in_band = true,
     .part = { .open = open_tables,
         .close = close_tables,
         .line = pass_line,
         .install = install,
-        .roll_back = roll_back },
+        .roll_back = roll_back,
+        .controls = &vectors,
+        .ncontrols = 1 },
     .begin_send = count_send,
     .needs_request = needs_request,
     .log_entry = log_deps,
     .before = send_deps,
     .absorb = recv_all,
-    .control = recv_deps,
     .drained = drained,
     .delivers = delivers,
     .receive = receive,

@@ -240,16 +240,12 @@ static int take_dets(const uint64_t *w, size_t words)
     return MPI_SUCCESS;
 }
 
-static int control(int context, MPI_Message *m, const MPI_Status *s)
+static int handle_dets(const struct ftk_control *c)
 {
-    uint64_t *w;
-    size_t words;
-    int rc = ftk_control_recv(context, m, s, &w, &words);
-    if (rc == MPI_SUCCESS)
-        rc = take_dets(w, words);
-    free(w);
-    return rc;
+    return take_dets(c->w, c->words);
 }
+
+static const struct ftk_control_kind outcomes = { FTK_LOG_DET_COMM, TAG_LEAD, handle_dets };
 
 static bool await(unsigned *turns)
 {
@@ -348,16 +344,11 @@ static void serve(void)
 {
     bool more = is_ready() && !leads();
     while (more) {
-        MPI_Message m;
-        MPI_Status s;
-        int flag = 0;
-        int rc = PMPI_Improbe(
-            MPI_ANY_SOURCE, TAG_LEAD, ftk_log.epoch.real[FTK_LOG_DET_COMM], &flag, &m, &s);
-        if (rc == MPI_SUCCESS && flag)
-            rc = control(FTK_LOG_DET_COMM, &m, &s);
+        int found = 0;
+        int rc = ftk_control_take(FTK_LOG_DET_COMM, MPI_ANY_SOURCE, &found);
         if (rc != MPI_SUCCESS)
             ftk_detect_raise(ftk_log.ctx);
-        more = rc == MPI_SUCCESS && flag && is_ready();
+        more = rc == MPI_SUCCESS && found && is_ready();
     }
     if (!is_ready())
         return;
@@ -382,13 +373,13 @@ static void close_lead(void)
 
 const struct ftk_det_mode ftk_mode_node_led = {
     .records = true,
-    .own_comm = true,
     .part = { .close = close_lead,
         .serve = serve,
         .line = pass_line,
         .quiesce = send_last,
-        .install = install },
-    .control = control,
+        .install = install,
+        .controls = &outcomes,
+        .ncontrols = 1 },
     .recorded = recorded,
     .waits = waits,
     .follows = follows,

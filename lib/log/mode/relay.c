@@ -175,7 +175,6 @@ static int read_message(const uint64_t *w, size_t words, struct message_head *h)
 }
 
 static void poll_keepers(void);
-static int recv_control(int context, MPI_Message *m, const MPI_Status *s);
 
 /* ---- rounds -------------------------------------------------------------------------- */
 
@@ -304,16 +303,11 @@ static void poll_keepers(void)
     bool more = l->epoch.real[FTK_LOG_DET_COMM] != MPI_COMM_NULL;
     while (
         more && !l->ctx->detect.failed && !l->ctx->detect.repairing && !ftk_log_is_rolling_back()) {
-        MPI_Message m;
-        MPI_Status s;
-        int flag = 0;
-        int rc = PMPI_Improbe(
-            MPI_ANY_SOURCE, MPI_ANY_TAG, l->epoch.real[FTK_LOG_DET_COMM], &flag, &m, &s);
-        if (rc == MPI_SUCCESS && flag)
-            rc = recv_control(FTK_LOG_DET_COMM, &m, &s);
+        int found = 0;
+        int rc = ftk_control_take(FTK_LOG_DET_COMM, MPI_ANY_SOURCE, &found);
         if (rc != MPI_SUCCESS)
             ftk_detect_raise(l->ctx);
-        more = rc == MPI_SUCCESS && flag;
+        more = rc == MPI_SUCCESS && found;
     }
     if (l->ctx->detect.failed || l->ctx->detect.repairing || relay.holding == 0)
         return;
@@ -378,28 +372,34 @@ static int send_before(int dest, int context, int tag, const struct ftk_entry *e
 
 static int recv_all(int context, int source)
 {
-    return ftk_log.node[source] == ftk_log.node[ftk_log.me]
-               ? MPI_SUCCESS
-               : ftk_control_all(context, source, recv_control);
+    return ftk_log.node[source] == ftk_log.node[ftk_log.me] ? MPI_SUCCESS
+                                                            : ftk_control_all(context, source);
 }
 
-static int recv_control(int context, MPI_Message *m, const MPI_Status *s)
+/* ---- the messages ---------------------------------------------------------------------- */
+
+static int store_dets(const struct ftk_control *c)
 {
     struct message_head h;
-    uint64_t *w;
-    size_t words;
-    int source = s->MPI_SOURCE, tag = s->MPI_TAG;
-    int rc = ftk_control_recv(context, m, s, &w, &words);
-    if (rc == MPI_SUCCESS && context == FTK_LOG_DET_COMM && tag == TAG_ACK)
-        acknowledged(w, words);
-    else if (rc == MPI_SUCCESS)
-        rc = read_message(w, words, &h);
-    if (rc == MPI_SUCCESS && context == FTK_LOG_DET_COMM && tag == TAG_REPLICATE
-        && !ftk_log.ctx->detect.repairing)
-        rc = acknowledge(w, source);
-    free(w);
-    return rc;
+    return read_message(c->w, c->words, &h);
 }
+
+static int keep_dets(const struct ftk_control *c)
+{
+    int rc = store_dets(c);
+    return rc == MPI_SUCCESS && !ftk_log.ctx->detect.repairing ? acknowledge(c->w, c->source) : rc;
+}
+
+static int take_ack(const struct ftk_control *c)
+{
+    acknowledged(c->w, c->words);
+    return MPI_SUCCESS;
+}
+
+static const struct ftk_control_kind before_messages = { FTK_CONTROL_IN_BAND, FTK_CONTROL_TAG,
+    store_dets };
+static const struct ftk_control_kind of_rounds[] = { { FTK_LOG_DET_COMM, TAG_REPLICATE, keep_dets },
+    { FTK_LOG_DET_COMM, TAG_ACK, take_ack } };
 
 /* ---- in a repair --------------------------------------------------------------------- */
 
@@ -603,24 +603,27 @@ static bool needs_request(int world)
 }
 
 const struct ftk_det_mode ftk_mode_causal = { .records = true,
-    .in_band = true,
     .off_node = true,
-    .part = { .close = close_relay, .install = install },
+    .part = { .close = close_relay,
+        .install = install,
+        .controls = &before_messages,
+        .ncontrols = 1 },
     .needs_request = needs_request,
     .before = send_before,
     .absorb = recv_all,
-    .control = recv_control,
     .collect = collect,
     .replicate = replicate };
 
 const struct ftk_det_mode ftk_mode_pessimistic = { .records = true,
-    .own_comm = true,
     .off_node = true,
-    .part = { .close = close_relay, .serve = poll_keepers, .install = install },
+    .part = { .close = close_relay,
+        .serve = poll_keepers,
+        .install = install,
+        .controls = of_rounds,
+        .ncontrols = sizeof of_rounds / sizeof of_rounds[0] },
     .needs_request = needs_request,
     .hold = hold,
     .unhold = unhold,
     .holds_any = holds_any,
-    .control = recv_control,
     .collect = collect,
     .replicate = replicate };

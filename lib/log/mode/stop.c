@@ -66,23 +66,21 @@ static int before(int dest, int context, int tag, const struct ftk_entry *e)
     return ftk_control_send(&ftk_log.apart.set, 1, dest, FTK_CONTROL_TAG, context);
 }
 
-/* Letters for other sets are late: those sets are committed, or given up. */
-static int control(int context, MPI_Message *m, const MPI_Status *s)
+/* Messages for other sets are late: those sets are committed, or given up. */
+static int handle_stop(const struct ftk_control *c)
 {
-    uint64_t *w;
-    size_t words;
-    int rc = ftk_control_recv(context, m, s, &w, &words);
-    if (rc == MPI_SUCCESS && words == 1 && ftk_log.apart.open && *w == ftk_log.apart.set) {
+    if (c->words == 1 && ftk_log.apart.open && c->w[0] == ftk_log.apart.set) {
         ftk_det_stop();
         received = true;
     }
-    free(w);
-    return rc;
+    return MPI_SUCCESS;
 }
+
+static const struct ftk_control_kind stop = { FTK_CONTROL_IN_BAND, FTK_CONTROL_TAG, handle_stop };
 
 static int absorb(int context, int source)
 {
-    return ftk_log.apart.open ? ftk_control_all(context, source, control) : MPI_SUCCESS;
+    return ftk_log.apart.open ? ftk_control_all(context, source) : MPI_SUCCESS;
 }
 
 static void close_stop(void)
@@ -93,9 +91,11 @@ static void close_stop(void)
 }
 
 const struct ftk_det_mode ftk_mode_node_apart = { .records = true,
-    .in_band = true,
-    .part = { .open = open_stop, .close = close_stop, .cut = cut },
+    .part = { .open = open_stop,
+        .close = close_stop,
+        .cut = cut,
+        .controls = &stop,
+        .ncontrols = 1 },
     .needs_request = needs_request,
     .before = before,
-    .absorb = absorb,
-    .control = control };
+    .absorb = absorb };

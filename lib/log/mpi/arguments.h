@@ -21,7 +21,7 @@ static inline int ftk_p2p_check(
         return MPI_ERR_RANK;
     if (tag < 0 && !(receives && tag == MPI_ANY_TAG))
         return MPI_ERR_TAG;
-    if (tag == FTK_CONTROL_TAG && ftk_log.mode->in_band)
+    if (tag == FTK_CONTROL_TAG && ftk_parts.in_band)
         return MPI_ERR_TAG;
     if (tag > FTK_TAG_MAX && ftk_context_shares(vc->context))
         return MPI_ERR_TAG;

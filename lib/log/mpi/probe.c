@@ -69,12 +69,11 @@ static int look_for_message(const struct ftk_envelope *want, bool *found, MPI_St
         rc = PMPI_Iprobe(want->source, wire, ftk_log_real(context), &flag, s);
         if (rc != MPI_SUCCESS || !flag)
             return rc;
-        const bool control = ftk_log.mode->in_band && s->MPI_TAG == FTK_CONTROL_TAG;
+        const bool control = ftk_control_is(s);
         const int of = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
         int next; /* a stop message, which may be of a set that is over: it is not absorbed */
-        rc = control && ftk_log.apart.on
-                 ? ftk_control_next(context, s->MPI_SOURCE, ftk_log.mode->control, &next)
-                 : ftk_mode_absorb(context, s->MPI_SOURCE);
+        rc = control && ftk_log.apart.on ? ftk_control_next(context, s->MPI_SOURCE, &next)
+                                         : ftk_mode_absorb(context, s->MPI_SOURCE);
         if (rc != MPI_SUCCESS || control)
             continue;
         if (of != context)
@@ -94,7 +93,7 @@ static int pick_up(const struct ftk_envelope *want, struct ftk_unexp **h)
     MPI_Status s;
     bool found = true;
     int flag = 0, rc = MPI_SUCCESS;
-    if (ftk_log.mode->in_band || ftk_log.queue.nwildcards > 0 || ftk_context_shares(of.context)) {
+    if (ftk_parts.in_band || ftk_log.queue.nwildcards > 0 || ftk_context_shares(of.context)) {
         rc = look_for_message(want, &found, &s);
         of.source = found ? s.MPI_SOURCE : of.source;
         of.tag = found ? ftk_context_wire(of.context, s.MPI_TAG) : of.tag;

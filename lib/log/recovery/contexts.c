@@ -3,16 +3,15 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "core/epoch.h"
 #include "detect/sure.h"
-#include "log/mode.h"
+#include "log/control.h"
 #include "log/p2p.h"
-#include "log/part.h"
 #include "steps.h"
 
-/* The communicator of determinants is for modes whose control messages travel on it. */
 static bool is_used(int c)
 {
-    const bool plain = c < FTK_LOG_COLLS;
-    return plain ? c < ftk_log.vcomms.ncontexts : c != FTK_LOG_DET_COMM || ftk_log.mode->own_comm;
+    if (c < FTK_LOG_COLLS)
+        return c < ftk_log.vcomms.ncontexts;
+    return c < FTK_LOG_PROGRAM_COMMS || ftk_control_uses(c);
 }
 
 int ftk_contexts_make(const struct ftk_log_repair *r)

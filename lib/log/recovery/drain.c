@@ -37,8 +37,8 @@ static int drain_one(int source, bool *found)
         if (!flag)
             continue;
         *found = true;
-        if (l->mode->in_band && s.MPI_TAG == FTK_CONTROL_TAG)
-            return l->mode->control(c, &m, &s);
+        if (ftk_control_is(&s))
+            return ftk_control_handle(c, &m, &s);
         struct ftk_unexp *h;
         rc = ftk_p2p_drain(c, &m, &s, &h);
         if (rc != MPI_SUCCESS)
@@ -124,9 +124,8 @@ static int drain_late_from(const struct ftk_channel *s)
         return FTKIT_OK;
     int rc = PMPI_Improbe(s->source, MPI_ANY_TAG, ftk_log.epoch.real[comm], &flag, &m, &st);
     if (rc == MPI_SUCCESS && flag)
-        rc = st.MPI_TAG == FTK_CONTROL_TAG && ftk_log.mode->in_band
-                 ? ftk_log.mode->control(comm, &m, &st)
-                 : ftk_p2p_drain_later(comm, &m, &st);
+        rc = ftk_control_is(&st) ? ftk_control_handle(comm, &m, &st)
+                                 : ftk_p2p_drain_later(comm, &m, &st);
     if (rc == MPI_SUCCESS)
         return FTKIT_OK;
     if (!ftk_p2p_is_failure(rc))

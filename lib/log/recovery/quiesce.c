@@ -10,7 +10,6 @@
 #include "core/tags.h"
 #include "detect/sure.h"
 #include "log/control.h"
-#include "log/mode.h"
 #include "log/det.h"
 #include "log/p2p.h"
 #include "steps.h"
@@ -167,24 +166,19 @@ static int withdraw_all(struct quiescing *s)
     return FTKIT_OK;
 }
 
-/* Receive the messages to keepers that are in flight: the MPI sends long ones only when they are
- * received. */
-static int drain_relay(const struct ftk_log_repair *r, struct quiescing *st)
+/* Receive the control messages in a context of own_comms.h that are in flight: the MPI sends long
+ * ones only when they are received. */
+static int drain_own(int context, const struct ftk_log_repair *r, struct quiescing *s)
 {
-    struct ftk_log *l = &ftk_log;
     for (int i = 0, n = ftk_peers_count(); i < n; i++) {
         const int k = ftk_peers_rank(i);
-        const struct ftk_count *p = &ftk_peer(k)->count[ftk_context_counter(FTK_LOG_DET_COMM)];
+        const struct ftk_count *p = &ftk_peer(k)->count[ftk_context_counter(context)];
         while (!r->is_new[k] && p->received < p->announced) {
-            MPI_Message m;
-            MPI_Status s;
-            int flag = 0;
-            int rc = PMPI_Improbe(k, MPI_ANY_TAG, l->epoch.real[FTK_LOG_DET_COMM], &flag, &m, &s);
-            if (rc == MPI_SUCCESS && flag)
-                rc = l->mode->control(FTK_LOG_DET_COMM, &m, &s);
+            int found = 0;
+            int rc = ftk_control_take(context, k, &found);
             if (rc != MPI_SUCCESS)
-                return ftk_fail_mpi(rc, "draining determinants");
-            rc = flag ? FTKIT_OK : watch_progress(st);
+                return ftk_fail_mpi(rc, "draining control messages");
+            rc = found ? FTKIT_OK : watch_progress(s);
             if (rc != FTKIT_OK)
                 return rc;
         }
@@ -227,7 +221,6 @@ static int announce(const struct ftk_sure *act, int n)
 
 int ftk_quiesce(const struct ftk_log_repair *r)
 {
-    struct ftk_log *l = &ftk_log;
     const struct ftk_sure act = { r->act, NULL, "quiescing" };
     struct quiescing s = { .r = r, .act = r->act, .watch = MPI_REQUEST_NULL };
     (void)FTK_FAULT("log.settle");
@@ -238,8 +231,9 @@ int ftk_quiesce(const struct ftk_log_repair *r)
         rc = watch_begin(&s);
     if (rc == FTKIT_OK && !r->is_new[r->me] && !is_at_lost_line(r))
         rc = ftk_drain_all(r->is_new, watch_progress, &s);
-    if (rc == FTKIT_OK && !r->is_new[r->me] && l->mode->own_comm)
-        rc = drain_relay(r, &s);
+    for (int c = FTK_LOG_PROGRAM_COMMS; c < FTK_LOG_COMMS; c++)
+        if (rc == FTKIT_OK && !r->is_new[r->me] && ftk_control_uses(c))
+            rc = drain_own(c, r, &s);
     if (rc == FTKIT_OK)
         rc = watch_progress(&s); /* the next step depends on which ranks are dead */
     if (rc == FTKIT_OK && !r->is_new[r->me])

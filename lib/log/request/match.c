@@ -155,7 +155,7 @@ bool ftk_p2p_claimed(const struct ftk_envelope *message)
 static bool has_to_probe(const struct ftk_req *r)
 {
     return (r->recv.want.tag == MPI_ANY_TAG
-               && (ftk_log.mode->in_band || ftk_context_shares(r->context)))
+               && (ftk_parts.in_band || ftk_context_shares(r->context)))
            || (ftk_log.queue.nmprobed > 0 && earlier(r->seq, is_mprobed, &r->recv.want))
            || (aside_to && r != &aside && ftk_envelope_matches(&aside.recv.want, &r->recv.want));
 }
@@ -511,7 +511,7 @@ static int let_older_look(struct ftk_req *r, int *source, int *tag, enum turn *t
     const int context = ftk_context_of(ftk_context_comm(r->context), s.MPI_TAG);
     const struct ftk_envelope found = { context, s.MPI_SOURCE,
         ftk_context_tag(context, s.MPI_TAG) };
-    const bool control = s.MPI_TAG == FTK_CONTROL_TAG;
+    const bool control = ftk_control_is(&s);
     struct ftk_req *older = control ? NULL : earlier(r->seq, is_mprobed, &found);
     if (!older) {
         *source = s.MPI_SOURCE;
@@ -555,8 +555,8 @@ static int look_for(struct ftk_req *r, bool *other)
         ftk_note_failure();
     if (rc != MPI_SUCCESS || !flag)
         return MPI_SUCCESS;
-    if (s.MPI_TAG == FTK_CONTROL_TAG) {
-        rc = ftk_log.mode->control(r->context, &m, &s);
+    if (ftk_control_is(&s)) {
+        rc = ftk_control_handle(r->context, &m, &s);
         *other = rc == MPI_SUCCESS;
         return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
     }
