@@ -92,6 +92,9 @@ for my $case (['fatal', 'the communicator of ftkit_comm\(\)'], ['fatalkept', 'a 
     ok($j->{rc} == 0 && @said == 1, "$mode: a fatal error handler is told once") or diag($j->{log});
 }
 
+# MPI_COMM_WORLD with this handler ends the process that uses it, by the MPI
+ends('fatalworld', qr/warning: .*on rank \d MPI_COMM_WORLD has the error handler MPI_ERRORS_ARE_FATAL: .*Rule: after ftkit_open leave/);
+
 ends('noopen', qr/warning: rank 0 has waited for other ranks in ftkit_open .*error: rank \d has waited .*Rule: every rank of the communicator calls ftkit_open/s,
     env => { FTKIT_RECOVER_STALL_SAY => '200ms' });
 ends('twice', qr/call out of order: .*processes of the communicator \(1\) are spares .*open a second context on ftkit_comm/);

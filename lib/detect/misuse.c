@@ -103,16 +103,22 @@ void ftk_misuse_look_at_handlers(struct ftkit_ctx *ctx)
     const struct ftk_detection *d = &ctx->detect;
     if (ctx->mode != FTKIT_MODE_GLOBAL) /* with the log the handler does not run for a failure */
         return;
-    const bool app = ftk_misuse_is_fatal(ctx->comms.app);
-    bool fatal = app;
-    for (int i = 0; i < d->ntracked && !fatal; i++)
-        fatal = ftk_misuse_is_fatal(d->tracked[i]);
-    if (fatal && ftk_watchdog_first(ctx->dog, FTK_ONCE_FATAL_HANDLER))
+    const char *which = NULL, *rule = NULL;
+    for (int i = 0; i < d->ntracked; i++)
+        if (ftk_misuse_is_fatal(d->tracked[i])) {
+            which = "a communicator of ftkit_track_comm";
+            rule = "a communicator that is made from ftkit_comm()";
+        }
+    if (ftk_misuse_is_fatal(MPI_COMM_WORLD))
+        which = rule = "MPI_COMM_WORLD";
+    if (ftk_misuse_is_fatal(ctx->comms.app)) {
+        which = "the communicator of ftkit_comm()";
+        rule = "ftkit_comm()";
+    }
+    if (which && ftk_watchdog_first(ctx->dog, FTK_ONCE_FATAL_HANDLER))
         ftk_report(FTKIT_WARNING,
-            "context %s: on rank %d %s has the error handler MPI_ERRORS_ARE_FATAL: a failure of a "
-            "rank will end this process, too. Rule: leave the error handler of %s as it is, or set "
-            "MPI_ERRORS_RETURN",
-            ctx->cfg.name, ctx->rank,
-            app ? "the communicator of ftkit_comm()" : "a communicator of ftkit_track_comm",
-            app ? "ftkit_comm()" : "a communicator that is made from ftkit_comm()");
+            "context %s: on rank %d %s has the error handler MPI_ERRORS_ARE_FATAL: a call that "
+            "meets the failure of a rank will end this process, too. Rule: after ftkit_open leave "
+            "the error handler of %s as it is, or set MPI_ERRORS_RETURN",
+            ctx->cfg.name, ctx->rank, which, rule);
 }

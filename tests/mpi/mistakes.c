@@ -32,7 +32,7 @@ static void communicate(void)
     double sum = 0;
     if (strncmp(mode, "nc", 2) == 0) /* the ranks have nothing to do with each other */
         return;
-    if (is("world"))
+    if (is("world") || is("fatalworld"))
         MPI_Allreduce(&x[0], &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     else if (is("worldsend"))
         MPI_Sendrecv(&x[0], 1, MPI_DOUBLE, (rank + 1) % size, 1, &sum, 1, MPI_DOUBLE,
@@ -219,6 +219,8 @@ int main(int argc, char **argv)
     set_up(ft);
     if (is("fatal") || is("fatalkept"))
         MPI_Comm_set_errhandler(is("fatal") ? comm : kept, MPI_ERRORS_ARE_FATAL);
+    if (is("fatalworld"))
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     int bad = run(&ft);
     if (!is("noclose"))
         bad |= ftkit_close(&ft) != FTKIT_OK;
