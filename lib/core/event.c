@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +19,12 @@
 #include <unistd.h>
 
 #include "event.h"
+#include "ftk.h"
 #include "utf8.h"
 
+#define BUSY_S 2.0
+
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int file = -1;                  /* -1: the log is off */
 static _Atomic int trouble;                    /* errno that has ended the log */
 static char first_context[FTKIT_NAME_MAX + 1]; /* is set once, before a second thread uses it */
@@ -246,19 +251,45 @@ void ftk_event_list_end(struct ftk_event *e)
     put(e, "]", 1);
 }
 
+/* One thread at a time is in write(), so that a file system that does not answer holds one thread
+ * only, and not the watchdog, too.  false: another thread has been there for BUSY_S. */
+static bool enter_write(void)
+{
+    const struct timespec turn = { 0, 20000 };
+    const double end_s = ftk_now_s() + BUSY_S;
+    while (pthread_mutex_trylock(&writing) != 0) {
+        if (ftk_now_s() > end_s)
+            return false;
+        (void)nanosleep(&turn, NULL); /* a shorter sleep does no harm */
+    }
+    return true;
+}
+
+static void write_line(int fd, const char *text, size_t n)
+{
+    if (!enter_write()) {
+        atomic_store(&trouble, ETIMEDOUT);
+        atomic_store(&file, -1); /* open: the other thread may be in it for ever */
+        return;
+    }
+    const ssize_t done = write(fd, text, n);
+    if (done != (ssize_t)n) {
+        /* the rest of a line that was cut off would come behind lines of other processes */
+        atomic_store(&trouble, done < 0 ? errno : ENOSPC);
+        if (atomic_compare_exchange_strong(&file, &fd, -1))
+            (void)close(fd);
+    }
+    (void)pthread_mutex_unlock(&writing); /* it is ours */
+}
+
 void ftk_event_end(struct ftk_event *e)
 {
     if (!e->on)
         return;
     put(e, "}", 1);
     int fd = atomic_load(&file);
-    ssize_t done = e->on && fd >= 0 ? write(fd, e->at, e->n) : 0;
-    if (e->on && fd >= 0 && done != (ssize_t)e->n) {
-        /* the rest of a line that was cut off would come behind lines of other processes */
-        atomic_store(&trouble, done < 0 ? errno : ENOSPC);
-        if (atomic_compare_exchange_strong(&file, &fd, -1))
-            (void)close(fd);
-    }
+    if (e->on && fd >= 0)
+        write_line(fd, e->at, e->n);
     if (e->on && e->at != e->small)
         free(e->at);
     e->on = false;

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -243,6 +245,44 @@ static void killed(void **state)
     assert_true(lines > 1000);
 }
 
+/* A file system that does not answer, here a pipe that is full, holds one thread: the others wait for a
+ * while, and go on without the log. */
+static void *fills(void *arg)
+{
+    (void)arg;
+    while (ftk_event_on()) {
+        struct ftk_event e;
+        ftk_event_begin(&e, "main", 1, "x");
+        ftk_event_end(&e);
+    }
+    return NULL;
+}
+
+static void no_answer(void **state)
+{
+    char drained[4096];
+    pthread_t threads[2];
+    int trouble = 0;
+    (void)state;
+    ftk_event_open("", "main");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    const int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(reader >= 0);
+    assert_int_equal(ftk_event_open(dir, "main"), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, fills, NULL), 0);
+    while ((trouble = ftk_event_trouble()) == 0) /* one of them; the other is in write() */
+        (void)usleep(1000);
+    assert_int_equal(trouble, ETIMEDOUT);
+    assert_false(ftk_event_on());
+    while (read(reader, drained, sizeof drained) > 0)
+        ;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(close(reader), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +294,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_directory, begin, end),
         cmocka_unit_test_setup_teardown(full, begin, end),
         cmocka_unit_test_setup_teardown(killed, begin, end),
+        cmocka_unit_test_setup_teardown(no_answer, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
