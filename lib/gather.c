@@ -136,8 +136,8 @@ static int meet_programs(struct ftkit_ctx *ctx, struct comparing *c)
     return rc;
 }
 
-/* The processes have different executables, and mpirun counts them as one program: a script may have
- * chosen.  A lost rank would be replaced by whatever executable comes.  Returns an error. */
+/* The processes have different executables, and mpirun counts them as one program: a script may
+ * have chosen.  A lost rank would be replaced by whatever executable comes.  Returns an error. */
 static int name_executables(
     struct ftkit_ctx *ctx, struct comparing *c, const struct ftk_identity *own)
 {

@@ -55,8 +55,8 @@ void ftk_state_end(struct ftk_state *s);
 /* Read the lines that were added since the last call. */
 void ftk_state_read(struct ftk_state *s);
 bool ftk_state_is_open(const struct ftk_state *s); /* at least one context is open */
-/* Whether the ranks have agreed to halt, and the next start has a set to go on from (or there are no
- * files): if the job is lost now, there is no relaunch. */
+/* Whether the ranks have agreed to halt, and the next start has a set to go on from (or there are
+ * no files): if the job is lost now, there is no relaunch. */
 bool ftk_state_halts(const struct ftk_state *s);
 const struct ftk_state_facts *ftk_state_facts(const struct ftk_state *s);
 /* The first process that ended badly since a context was last opened, repaired or closed;

@@ -245,8 +245,8 @@ static void killed(void **state)
     assert_true(lines > 1000);
 }
 
-/* A file system that does not answer, here a pipe that is full, holds one thread: the others wait for a
- * while, and go on without the log. */
+/* A file system that does not answer, here a pipe that is full, holds one thread: the others wait
+ * for a while, and go on without the log. */
 static void *fills(void *arg)
 {
     (void)arg;
