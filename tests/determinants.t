@@ -103,6 +103,7 @@ sub held_back {
 
 my $held_back = 0;
 for my $round (1 .. $rounds) {
+    my $i = 0;
     for my $p (@ordered) {
         for my $kind ('one', 'two', 'one in a repair', 'one in a replay') {
             my $env = { %{ one_of(@shapes) }, FTKIT_LOG_DETERMINANTS => 'relaxed' };
@@ -113,6 +114,8 @@ for my $round (1 .. $rounds) {
                 1 + rand(2)) if $kind =~ /repair/;
             $fault .= sprintf(',%s:%d:%d:kill@1', one_of(qw(log.send log.received)), $rank,
                 1 + rand(20)) if $kind =~ /replay/;
+            my $k = $i++;
+            next if !chosen(2, int($k / 4), $k) && $rounds == 1; # two kinds with each program
             my $j = logged($p, env => $env, fault => "$fault,$blind", spares => 2);
             $held_back += held_back($j);
             my $bad = verdict($p, $j, env => $env, killed => [$rank, $kind =~ /two|repair/ ? $other : ()],
