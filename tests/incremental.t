@@ -66,12 +66,16 @@ for my $scheme (@schemes) {
     # everywhere
     survives("$scheme: killed at app.compute, each rank in turn", env => env($scheme, 'on'),
         solver => \@few, %four, fault => in_turn(0, 'app.compute', 3, 5, 7, 9));
+    # xor and rs are one code
+    my $turn = { xor => 0, rs => 1 }->{$scheme};
     for my $point (qw(begin sized packed sealed voted committed),
         $scheme eq 'buddy' ? () : 'changes')
     {
+        my @first = victims(4, 1);
+        next if defined($turn) && !chosen(2, $turn++);
         survives("$scheme: killed at ckpt.$point, rank $_ first", env => env($scheme, 'on'),
             solver => \@few, %four, fault => in_turn($_, "ckpt.$point", 2, 4, 6, 8))
-            for victims(4, 1);
+            for @first;
     }
 }
 survives("killed at stream.compare of set $_, rank 2", env => env('buddy', 'on'),

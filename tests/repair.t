@@ -214,7 +214,7 @@ for my $case (['both', 'app.mid:1:9:kill', 1, 1], ['one', 'app.mid:5:9:kill', 0,
 # at random: two or three kills anywhere
 my @any = (@points, qw(app.step app.mid app.inflight app.coll app.compute ckpt.begin
     ckpt.sized ckpt.packed ckpt.sealed ckpt.voted ckpt.committed));
-for my $i (1 .. ($ENV{FTKIT_TEST_RANDOM} // 30)) {
+for my $i (1 .. ($ENV{FTKIT_TEST_RANDOM} // 12)) {
     my @f = map { sprintf('%s:%d:%d:kill', $any[rand(@any)], rand(4), 2 + rand(6)) } 1 .. 3;
     my $fault = join(',', 'app.mid:' . int(rand(4)) . ':' . (4 + int(rand(20))) . ':kill',
         @f[0 .. int(rand(3))]);

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # A set written by steps that do not wait: what they bring to other ranks is what the functions
 # that wait bring, also after an error between the steps; and ranks are killed before, between and
-# in the steps.
+# in the steps.  With --all in each combination of scheme, rank, step and set.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -38,12 +38,9 @@ steps('no memory for the parity', 'xor', faults => 1, fault => 'coding.alloc:3:3
 steps('no memory for the parity of the head', 'xor', faults => 1,
     fault => 'coding.alloc:3:4:ENOMEM');
 
-for my $scheme (qw(buddy xor rs)) {
-    for my $rank (0, 3) {
-        for my $point (qw(sizes sized send)) {
-            steps("rank $rank is killed at steps.$point", $scheme, spares => 1, faults => 1,
-                fault => "steps.$point:$rank:$_:kill") for 3, 4;
-        }
-    }
+for my $case (pairwise([qw(buddy xor rs)], [ 0, 3 ], [qw(sizes sized send)], [ 3, 4 ])) {
+    my ($scheme, $rank, $point, $visit) = @$case;
+    steps("rank $rank is killed at steps.$point", $scheme, spares => 1, faults => 1,
+        fault => "steps.$point:$rank:$visit:kill");
 }
 done_testing();
