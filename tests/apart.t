@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # checkpoint.line = apart: each rank cuts at its own next call of ftkit_checkpoint(), with
-# messages that cross the line and with losses at every step.  tests/long/apart.t has more of the same.
+# messages that cross the line and with losses at every step.  tests/long/apart.t has more of the
+# same; with --all there is a job for each program, and more scripts.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -43,11 +44,13 @@ my @some = grep { title($_) =~ /^(?:wavefront|transpose|farm|comms|irregular -m 
 push(@some, grep { title($_) =~ /^collect$|^inters$| -m (?:any|probe|cancel|persistent)$/ }
     call_programs());
 push(@some, grep { title($_) =~ / -m (?:halo|collective|wildcard|all)$/ } ahead_programs());
+my $programs = 0;
 for my $p (@some) {
     my $team = one_of(1, 2, 4);
     my $env = { %apart, FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '3 calls' };
     my $rank = int(rand(4));
     my $fault = rand() < 0.5 ? fault_of($p, $rank) : apart_fault($rank, one_of(qw(all tail commit)));
+    next if !chosen(2, $programs++);
     my $j = logged($p, env => $env, fault => $fault);
     is(verdict($p, $j, env => $env, killed => [$rank], what => $fault), '',
         title($p) . ", teams of $team: $fault");
@@ -163,8 +166,9 @@ for my $case ([ 'place.allocate:1:2:ENOSPC', 'no room' ], [ 'place.persist:1:2:E
 for my $i (1 .. 8) { # all ranks call ftkit_wait(): they settle what a set has begun
     my $p = script(700 + $i, 'wait');
     my $fault = apart_fault(int(rand(4)));
-    my $j = logged($p, spares => 2, fault => $fault, env => { FTKIT_LOG_TEAM_SIZE => one_of(1, 2, 4),
-            FTKIT_CHECKPOINT_PERIOD => one_of('1 calls', '3 calls') });
+    my $env = { FTKIT_LOG_TEAM_SIZE => one_of(1, 2, 4), FTKIT_CHECKPOINT_PERIOD => one_of('1 calls', '3 calls') };
+    next if !chosen(2, $i);
+    my $j = logged($p, spares => 2, fault => $fault, env => $env);
     is(verdict($p, $j, any => 1, what => $fault), '', 'seed ' . (700 + $i) . ", ftkit_wait: $fault");
 }
 

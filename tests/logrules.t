@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# What a program has to keep to with the message log, and is told of when it does not.
+# What a program has to keep to with the message log, and is told of when it does not.  With --all
+# in each combination of program, teams and kill.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -65,6 +66,7 @@ for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
             my $rank = int(rand(4));
             my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid log.drained)), $rank,
                 8 + rand(8));
+            next if !chosen(2, $i);
             my $j = logged($p, env => $env, fault => $fault);
             my @refused = $j->{log} =~ / refused (\d+) /g;
             cmp_ok(scalar(grep { $_ > 0 } @refused), '>=', 3, 'sets are due in the middle of a step');
@@ -77,10 +79,12 @@ for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
 # ---- set-up may complete its receives in any order, and poll; so may the callback that set-up
 # leaves the communicators to, as programs do that run without the log as well
 
+my $setups = 0;
 for my $p ({ name => 'setup', steps => 30 }, { name => 'setup', steps => 30, args => ['-r'] },
     { name => 'transpose', steps => 50, args => ['-r'] })
 {
     my @kinds = qw(causal pessimistic relaxed apart);
+    my $i = $setups++;
     for my $team (1, 2) {
         for my $fault (map { "$_:kill" } qw(app.step:2:3 app.mid:0:17 log.received:3:9
             recover.begin:1:1)) {
@@ -89,6 +93,7 @@ for my $p ({ name => 'setup', steps => 30 }, { name => 'setup', steps => 30, arg
             my $kind = $team == 1 ? 'node' : shift @kinds;
             $env->{FTKIT_LOG_DETERMINANTS} = $kind if $kind ne 'apart';
             $env->{FTKIT_CHECKPOINT_LINE} = 'apart' if $kind eq 'apart';
+            next if !chosen(2, $i++);
             my $j = logged($p, env => $env, fault => $fault);
             is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
                 title($p) . ": set-up again, teams of $team, $kind: $fault");
@@ -109,8 +114,10 @@ for my $p ({ name => 'setup', steps => 30 }, { name => 'setup', steps => 30, arg
 for my $p ({ name => 'setup', steps => 30, args => ['-r'] },
     { name => 'transpose', steps => 50, args => ['-r'] })
 {
+    my $i = $p->{name} eq 'setup' ? 0 : 1;
     for my $team (1, 2) {
         my $env = { FTKIT_LOG_TEAM_SIZE => $team };
+        $i++;
         # fault; processes, by rank in the world, that are killed when a callback of so many
         # replacements has been through; who is lost
         for my $c (['app.mid:0:17:kill,settle.called:0:1:EIO@1', [[2, 1]], [0, 2]],
@@ -120,6 +127,7 @@ for my $p ({ name => 'setup', steps => 30, args => ['-r'] },
             ['settle.called:1:1:EIO', [[2, 1]], [2]])
         {
             my ($fault, $kills, $lost) = @$c;
+            next if !chosen(2, $i++);
             my $killed = 0;
             my $faults = () = $fault =~ /(?:kill|EIO)/g;
             my $what = "$fault, " . join(' ', map { "rank $_->[0]" } @$kills);
@@ -173,12 +181,14 @@ for my $variant (qw(name handler attribute pack probe mprobe counts fatal)) {
 
 {
     my $p = { name => 'cancels', steps => 60 };
-    my ($yes, $no) = (0, 0);
+    my ($yes, $no, $jobs) = (0, 0, 0);
     for my $team (1, 2) {
         for my $i (1 .. 6) {
             my $env = { FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '20 calls' };
             my $rank = int(rand(4));
             my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid)), $rank, 5 + rand(50));
+            next if !chosen(3, $i);
+            $jobs++;
             my $j = logged($p, env => $env, fault => $fault);
             is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
                 "receives are cancelled, teams of $team: $fault");
@@ -186,23 +196,25 @@ for my $variant (qw(name handler attribute pack probe mprobe counts fatal)) {
             $no += $_ for $j->{log} =~ /cancelled, (\d+) not/g;
         }
     }
-    cmp_ok($yes, '>', 60, '... many are');
-    cmp_ok($no, '>', 60, '... many are not');
+    cmp_ok($yes, '>', 2 * $jobs, '... many are');
+    cmp_ok($no, '>', 2 * $jobs, '... many are not');
 }
 
 # ---- communicators that are freed while something is under way on them, and their successors
 
-for (1 .. 4) {
+for my $i (1 .. 4) {
     my $p = { name => 'gone', steps => 40 };
     my $fault = sprintf('app.mid:%d:%d:kill', rand(4), 1 + rand(36));
+    next if !chosen(2, $i);
     my $j = logged($p, env => { FTKIT_LOG_TEAMS => 'rank' }, fault => $fault);
     is(verdict($p, $j, any => 1, faults => 1, what => $fault), '',
         "requests on communicators that are gone: $fault");
 }
 for my $team (1, 2) {
-    for (1 .. 3) {
+    for my $i (1 .. 3) {
         my $p = { name => 'unwaited', steps => 40 };
         my $fault = sprintf('app.mid:%d:%d:kill', rand(4), 1 + rand(76));
+        next if !chosen(3, $i);
         my $j = logged($p, env => { FTKIT_LOG_TEAM_SIZE => $team }, fault => $fault);
         is(verdict($p, $j, any => 1, faults => 1, what => $fault), '',
             "small sends on communicators that are gone, teams of $team: $fault");
@@ -274,7 +286,7 @@ for ([ 'source', '0 1 2 3', 'app.inflight:1:10:kill,app.mid:2:10:kill' ],
 {
     my ($p) = grep { title($_) eq 'calls -m wildcard' } call_programs();
     for my $mode (qw(node pessimistic)) {
-        for my $fault ('app.mid:1:32:kill', 'app.mid:1:8:kill', 'app.mid:1:32:kill') {
+        for my $fault ('app.mid:1:32:kill', 'app.mid:1:8:kill', whole() ? 'app.mid:1:32:kill' : ()) {
             my $env = { FTKIT_TOPOLOGY_RANKS_PER_NODE => 2, FTKIT_LOG_DETERMINANTS => $mode };
             my $j = logged($p, env => $env, fault => $fault);
             is(verdict($p, $j, env => $env, killed => [1], faults => 1, what => "$mode, $fault"),
@@ -288,7 +300,7 @@ for ([ 'source', '0 1 2 3', 'app.inflight:1:10:kill,app.mid:2:10:kill' ],
 {
     my ($p) = grep { title($_) eq 'collect' } call_programs();
     my $env = { FTKIT_LOG_TEAM_SIZE => 3 };
-    for my $fault (('log.send:1:72:kill') x 4) {
+    for my $fault (('log.send:1:72:kill') x (whole() ? 4 : 2)) {
         my $j = logged($p, env => $env, fault => $fault);
         is(verdict($p, $j, env => $env, killed => [1], faults => 1, what => $fault), '',
             "... and they are compared in that in which they were sent: $fault");
@@ -319,13 +331,14 @@ for ([ 'source', '0 1 2 3', 'app.inflight:1:10:kill,app.mid:2:10:kill' ],
         my $rank = int(rand(4));
         my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.mid log.send log.received)), $rank,
             20 + rand(200));
+        next if !chosen(3, $i);
         my $j = logged($p, env => $env, fault => $fault);
         $failed += $_ for $j->{log} =~ /(\d+) calls have failed/g;
         unlike($j->{log}, qr/has left a handle/, 'a call that fails leaves MPI_COMM_NULL');
         is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
             "the program goes on with that: $fault");
     }
-    cmp_ok($failed, '>', 12, '... which has come to pass');
+    cmp_ok($failed, '>', 0, '... which has come to pass');
 }
 
 done_testing();
