@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# `make lint` finds nothing.
+# `make lint` finds nothing.  clang-tidy follows fewer states of a function than `make lint` does;
+# with --all as many.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -11,7 +12,8 @@ use Test::More;
 
 my $build = build();
 chdir top();
-delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL FILES);
+delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL FILES LINT_NODES);
+$ENV{LINT_NODES} = 8000 if !whole();
 
 for my $case (['tidy', 'clang-tidy'], ['cppcheck', 'cppcheck']) {
     my ($piece, $program) = @$case;
