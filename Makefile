@@ -3,6 +3,7 @@
 #   make            libraries, the ftkit program, examples
 #   make demo       a solver is killed twice, finishes, and is restarted from HDF5
 #   make check      the tests
+#   make check-source  the part of make check that reads the sources or builds them in another way
 #   make check-long the long failure campaigns
 #   make bench      benchmarks with their physical bounds
 #   make install    PREFIX=/usr/local, DESTDIR=
@@ -137,7 +138,7 @@ PROGRAM_SRC := $(filter-out $(if $(filter yes,$(METIS)),tools/cut_none.c,tools/c
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 MANUAL := $(BUILD)/manual
 
-.PHONY: all deps lib tests model fuzz fuzzers demo check check-long bench install lint layers format site clean help
+.PHONY: all deps lib tests model fuzz fuzzers demo check check-source check-long bench install lint layers format site clean help
 all: lib $(PROGRAM) $(MANUAL)/stamp $(EXAMPLES) $(FEXAMPLES)
 deps: $(BUILD)/mpi.mk
 	@sed -n 's/^# /ftkit: /p' $<
@@ -380,6 +381,8 @@ fuzz: $(BUILD)/mpi.mk
 tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so $(BUILD)/hang.so $(BUILD)/count.so
 check: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
+check-source: tests
+	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check --source
 check-long: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check --long
 demo: all
@@ -438,6 +441,6 @@ format:
 clean:
 	rm -rf $(BUILD)
 help:
-	@sed -n '2,16s/^# \{0,1\}//p' Makefile
+	@sed -n '2,17s/^# \{0,1\}//p' Makefile
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
