@@ -75,7 +75,7 @@ my %constant = map { $_ => 1 } keys %status, $header =~ /\b(FTKIT_\w+)\b/g;
 delete @constant{ keys %reserved };
 my %other = map { $_ => 1 } qw(FTKIT_LEVEL_ERROR FTKIT_LEVEL_WARNING FTKIT_LEVEL_INFO
     FTKIT_LEVEL_DEBUG FTKIT_ERR_);
-my $sources = join '', map { slurp($_) } 'Makefile', glob('lib/*.c lib/*/*.c tools/*.c scripts/*');
+my $sources = join '', map { slurp($_) } 'Makefile', glob('lib/*.c lib/*/*.c tools/*.c scripts/* tests/unit/*.h');
 all_known('constants and variables', qr/\b(FTKIT_[A-Z0-9_]+[A-Z0-9])\b/, sub {
         $constant{ $_[0] } || $variable{ $_[0] } || $other{ $_[0] } || $function{ lc $_[0] }
             || $sources =~ /["'\$ (|]\{?\Q$_[0]\E\b/;
