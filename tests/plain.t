@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# Against an MPI without ULFM the library builds without a warning and restarts: the unit
-# tests pass, and a job that is killed as a whole goes on from its newest set and ends
-# with the result of an undisturbed one, bit by bit.
+# Against an MPI without ULFM the library builds without a warning and restarts: the unit tests
+# pass, and a job that is killed as a whole goes on from its newest set and ends with the result of
+# an undisturbed one, bit by bit.  The unit tests that call MPI; with --all every one, and the
+# warnings of the optimizer.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -17,7 +18,7 @@ my $mpicc = 'mpicc.mpich';
 plan(skip_all => "no $mpicc") if system("command -v $mpicc >/dev/null 2>&1") != 0;
 
 my $top = top();
-my $plain = build() . '/plain';
+my $plain = build() . (whole() ? '/plain-all' : '/plain');
 my $tmp = scratch();
 my $ranks = 3;
 
@@ -28,12 +29,13 @@ delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL MPI_HOME),
 
 chdir $top;
 my @units = map { m{tests/(unit/t_\w+)\.c} } # but those of the message log
-    grep { slurp($_) !~ m{^#include "log/}m } glob 'tests/unit/t_*.c';
-my $made = ($ENV{BUILD} // 'build') . '/plain';
+    grep { slurp($_) !~ m{^#include "log/}m && (whole() || slurp($_) =~ /\bMPI_\w/) } glob 'tests/unit/t_*.c';
+my $made = ($ENV{BUILD} // 'build') . (whole() ? '/plain-all' : '/plain');
+my $opt = whole() ? '-O2 -g' : '-O0';
 my @targets = ('lib', map {"$made/$_"} qw(ftkit examples/heat2d mpi/solver), @units);
-my $log = `scripts/guard 900 -- make -j2 BUILD=$made MPICC=$mpicc WERROR=1 @targets 2>&1`;
-if (!is($?, 0, 'builds without a warning')) {
-    diag(join '', grep {/error|warning/} map {"$_\n"} split /\n/, $log);
+if (!(builds('builds without a warning', 900,
+        qq(make -j2 BUILD="$made" MPICC="$mpicc" CC_OPT="$opt" WERROR=1 @targets)))[0])
+{
     done_testing();
     exit 1;
 }
@@ -139,7 +141,7 @@ sub halts
 halts($_, 200, "$plain/examples/heat2d", '-n', '64', '-s', 200) for qw(USR2 TERM);
 
 # what cannot work here says so
-$log = `scripts/guard 60 -- sh -c 'cd $tmp && FTKIT_REPORT_STDERR=info $mpirun -n 2 $plain/mpi/solver' 2>&1`;
+my $log = `scripts/guard 60 -- sh -c 'cd $tmp && FTKIT_REPORT_STDERR=info $mpirun -n 2 $plain/mpi/solver' 2>&1`;
 like($log, qr/not repaired in this job.*without ULFM/, 'the mode and its reason are reported');
 
 done_testing();
