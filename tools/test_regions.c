@@ -64,8 +64,8 @@ static uint64_t find_sets(struct pair *c)
 
 /* ---- which regions ------------------------------------------------------------------- */
 
-/* Regions of a set: "R NAME" of one rank each, "- NAME" of all ranks together.  Two programs of a job
- * may have different regions of one name. */
+/* Regions of a set: "R NAME" of one rank each, "- NAME" of all ranks together.  Two programs of a
+ * job may have different regions of one name. */
 static int list_head(const void *head, const struct ftk_manifest_part *p, void *arg)
 {
     const struct ftk_seg_header *h = head;

@@ -137,8 +137,8 @@ int ftk_parts_spares(struct ftk_run *r, int fixed);
 /* Refuse variables of -x that `ftkit run` sets.  text: NAME or NAME=value.  0 or an exit code after
  * a message. */
 int ftk_parts_check_export(const char *text);
-/* mpirun could start no process: say which directories of --wdir are missing here, or may be missing
- * on another node. */
+/* mpirun could start no process: say which directories of --wdir are missing here, or may be
+ * missing on another node. */
 void ftk_parts_say_directories(const struct ftk_run *r);
 /* Add the programs to the command of mpirun. */
 void ftk_parts_arguments(const struct ftk_run *r, struct ftk_list *cmd);
