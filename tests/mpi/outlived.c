@@ -1,7 +1,7 @@
 /* What ftkit relies on when a receiver dies: the sender lives on, also when the end of a message
- * arrives after the sender knows of the death.  Three ranks: 1 receives from 0 and dies, and what it
- * tells 0 last stands in a queue behind many messages of 2.  All queues have to be first in, first out
- * (btl_sm_fbox_threshold).
+ * arrives after the sender knows of the death.  Three ranks: 1 receives from 0 and dies, and its
+ * last word to 0 stands in a queue behind many messages of 2.  All queues have to be first in,
+ * first out (btl_sm_fbox_threshold).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE /* usleep, ftruncate */
