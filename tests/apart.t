@@ -50,7 +50,7 @@ for my $p (@some) {
     my $env = { %apart, FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '3 calls' };
     my $rank = int(rand(4));
     my $fault = rand() < 0.5 ? fault_of($p, $rank) : apart_fault($rank, one_of(qw(all tail commit)));
-    next if !chosen(2, $programs++);
+    next if !selected(2, $programs++);
     my $j = logged($p, env => $env, fault => $fault);
     is(verdict($p, $j, env => $env, killed => [$rank], what => $fault), '',
         title($p) . ", teams of $team: $fault");
@@ -167,7 +167,7 @@ for my $i (1 .. 8) { # all ranks call ftkit_wait(): they settle what a set has b
     my $p = script(700 + $i, 'wait');
     my $fault = apart_fault(int(rand(4)));
     my $env = { FTKIT_LOG_TEAM_SIZE => one_of(1, 2, 4), FTKIT_CHECKPOINT_PERIOD => one_of('1 calls', '3 calls') };
-    next if !chosen(2, $i);
+    next if !selected(2, $i);
     my $j = logged($p, spares => 2, fault => $fault, env => $env);
     is(verdict($p, $j, any => 1, what => $fault), '', 'seed ' . (700 + $i) . ", ftkit_wait: $fault");
 }

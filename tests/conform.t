@@ -23,7 +23,7 @@ for my $name (@names) {
     ok($ranks, "$name says how many ranks") or next;
     for my $how (map { my $n = $_; map { [$n, $_] } split ' ', $levels // 'any' } split ' ', $ranks) {
         my ($n, $level) = @$how;
-        for my $team (whole() ? 0 : (), 1, $n) {
+        for my $team (all_cases() ? 0 : (), 1, $n) {
             my $what = ($team ? "teams of $team" : 'without ftkit') . ($levels ? ", $level" : '');
             my @mca = $name eq 'mprobe' ? (OMPI_MCA_smsc => '^cma') : (); # the sender is needed
             my $j = job(n => $n, spares => 0, program => build() . "/conform/$name", args => [],

@@ -115,7 +115,7 @@ for my $round (1 .. $rounds) {
             $fault .= sprintf(',%s:%d:%d:kill@1', one_of(qw(log.send log.received)), $rank,
                 1 + rand(20)) if $kind =~ /replay/;
             my $k = $i++;
-            next if !chosen(2, int($k / 4), $k) && $rounds == 1; # two kinds with each program
+            next if !selected(2, int($k / 4), $k) && $rounds == 1; # two kinds with each program
             my $j = logged($p, env => $env, fault => "$fault,$blind", spares => 2);
             $held_back += held_back($j);
             my $bad = verdict($p, $j, env => $env, killed => [$rank, $kind =~ /two|repair/ ? $other : ()],

@@ -255,7 +255,7 @@ my @points = qw(flush.submit flush.told flush.submitted flush.begin flush.block 
     flush.end);
 for my $point (@points) {
     torn("killed at $point, rank $_", "$point:$_:" . ($point eq 'flush.block' && !$_ ? 40 : 3)
-            . ':kill') for 0, whole() ? (1 .. 3) : 1 + $others++ % 3;
+            . ':kill') for 0, all_cases() ? (1 .. 3) : 1 + $others++ % 3;
 }
 for my $point (qw(flush.parts flush.complete h5.begin h5.part.create h5.part.write h5.part.fsync
     h5.part.rename h5.part.dirsync h5.master.write h5.xdmf.write h5.manifest.write
@@ -308,7 +308,7 @@ torn('stopped while handing over', 'flush.block:2:3:stop', spares => 1,
 
 # the whole job is killed at a moment of the second or a later flush
 my $seed = $ENV{FTKIT_TEST_SEED} // 1;
-for my $i ($seed .. $seed + (whole() ? 4 : 1)) {
+for my $i ($seed .. $seed + (all_cases() ? 4 : 1)) {
     srand($i);
     my $pause = rand(0.3);
     my $killed = 0;

@@ -72,7 +72,7 @@ for my $scheme (@schemes) {
         $scheme eq 'buddy' ? () : 'changes')
     {
         my @first = victims(4, 1);
-        next if defined($turn) && !chosen(2, $turn++);
+        next if defined($turn) && !selected(2, $turn++);
         survives("$scheme: killed at ckpt.$point, rank $_ first", env => env($scheme, 'on'),
             solver => \@few, %four, fault => in_turn($_, "ckpt.$point", 2, 4, 6, 8))
             for @first;

@@ -13,7 +13,7 @@ use Test::More;
 my $build = build();
 chdir top();
 delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL FILES LINT_NODES);
-$ENV{LINT_NODES} = 8000 if !whole();
+$ENV{LINT_NODES} = 8000 if !all_cases();
 
 for my $case (['tidy', 'clang-tidy'], ['cppcheck', 'cppcheck']) {
     my ($piece, $program) = @$case;

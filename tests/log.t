@@ -36,7 +36,7 @@ for my $p (programs()) {
             my $rank = int(rand(4));
             my $fault = sprintf('%s:%d:%d:kill', $point, $rank,
                 1 + rand(0.9 * passes($p, $point, $rank)));
-            next if !chosen(3, $programs, $h, $i);
+            next if !selected(3, $programs, $h, $i);
             my $j = logged($p, env => $env, fault => $fault);
             is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault),
                 '', "teams of $how: $fault");

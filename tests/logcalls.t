@@ -36,7 +36,7 @@ for my $p (call_programs()) {
         for my $i (1 .. 2) {
             my $rank = int(rand(4));
             my $fault = call_fault($p, $rank);
-            next if !chosen(2, $i);
+            next if !selected(2, $i);
             my $j = logged($p, env => $env, fault => $fault);
             is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault),
                 '', "teams of $team: $fault");

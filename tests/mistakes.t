@@ -138,7 +138,7 @@ for my $env ({}, $log, { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_P
     my @modes = qw(ncleave ncfinish ncextra);
     for my $i (0 .. 2) {
         my $mode = $modes[$i];
-        next if !chosen(3, $i, -$envs);
+        next if !selected(3, $i, -$envs);
         ends($mode, ($env->{FTKIT_CHECKPOINT_PERIOD} // '') eq '1000 calls' ? $both : qr/$both|$set/, env => $env);
     }
 }

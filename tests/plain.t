@@ -18,7 +18,7 @@ my $mpicc = 'mpicc.mpich';
 plan(skip_all => "no $mpicc") if system("command -v $mpicc >/dev/null 2>&1") != 0;
 
 my $top = top();
-my $plain = build() . (whole() ? '/plain-all' : '/plain');
+my $plain = build() . (all_cases() ? '/plain-all' : '/plain');
 my $tmp = scratch();
 my $ranks = 3;
 
@@ -29,9 +29,9 @@ delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL MPI_HOME),
 
 chdir $top;
 my @units = map { m{tests/(unit/t_\w+)\.c} } # but those of the message log
-    grep { slurp($_) !~ m{^#include "log/}m && (whole() || slurp($_) =~ /\bMPI_\w/) } glob 'tests/unit/t_*.c';
-my $made = ($ENV{BUILD} // 'build') . (whole() ? '/plain-all' : '/plain');
-my $opt = whole() ? '-O2 -g' : '-O0';
+    grep { slurp($_) !~ m{^#include "log/}m && (all_cases() || slurp($_) =~ /\bMPI_\w/) } glob 'tests/unit/t_*.c';
+my $made = ($ENV{BUILD} // 'build') . (all_cases() ? '/plain-all' : '/plain');
+my $opt = all_cases() ? '-O2 -g' : '-O0';
 my @targets = ('lib', map {"$made/$_"} qw(ftkit examples/heat2d mpi/solver), @units);
 if (!(builds('builds without a warning', 900,
         qq(make -j2 BUILD="$made" MPICC="$mpicc" CC_OPT="$opt" WERROR=1 @targets)))[0])

@@ -44,7 +44,7 @@ for my $i (0 .. $#flipped) {
         # a step before the set: the neighbours have not received anything of it yet
         my $at = $what eq 'message' ? 18 : 20;
         my $fault = "flip.$what:$number:$at:EIO";
-        next if $r == 3 && !chosen(2, $i); # data, packed, message
+        next if $r == 3 && !selected(2, $i); # data, packed, message
         my $j = replicas($r, $twins, fault => $fault);
         my $region = $what eq 'message' ? 'data' : $what;
         my $like = $what eq 'message' ? qr/set \d+: the replicas of rank \d differ/
@@ -150,7 +150,7 @@ for my $case ([ 2, 'buddy', 'transfer.corrupt:0:1', $sibling ], [ 2, 'xor', 'reb
     my ($r, $scheme, $flip, $like) = @$case;
     $cases++;
     for my $lost ('clone', 'replay') {
-        next if !chosen(2, $cases, $lost eq 'clone');
+        next if !selected(2, $cases, $lost eq 'clone');
         my $fault = 'app.mid:1:33:kill' . ($flip ? ",$flip:EIO" : '');
         my $j = replicas($r, $twins, fault => $fault,
             env => { FTKIT_REPLICAS_LOST => $lost, FTKIT_LEVEL_MEMORY_SCHEME => $scheme });
@@ -164,7 +164,7 @@ for my $case ([ 2, 'buddy', 'transfer.corrupt:0:1', $sibling ], [ 2, 'xor', 'reb
 for my $case ([ 'clone', 'restore.corrupt:2:1:EIO' ], [ 'replay', 'restore.corrupt:1:1:EIO@1' ]) {
     my ($lost, $flip) = @$case;
     for my $scheme ('buddy', 'xor', 'own') {
-        next if !chosen(2, $lost eq 'clone', $scheme eq 'xor');
+        next if !selected(2, $lost eq 'clone', $scheme eq 'xor');
         my $j = replicas(2, $twins, fault => "app.mid:1:33:kill,$flip",
             env => { FTKIT_REPLICAS_LOST => $lost, FTKIT_LEVEL_MEMORY_SCHEME => $scheme });
         is(right($twins, $j, faults => 2, quiet => 1, like => $another), '', "$scheme, $lost, $flip");
@@ -206,7 +206,7 @@ for my $case ([ 'random', qr/$differ again, after rollbacks: the program is not 
 {
     my ($mode, $like) = @$case;
     for my $r (2, 3) {
-        next if !chosen(2, $r, $mode eq 'first');
+        next if !selected(2, $r, $mode eq 'first');
         my $j = replicas($r, { %$twins, args => [ '-m', $mode ] }, run => [ '--relaunch', 3 ]);
         isnt($j->{rc}, 0, "$r replicas, -m $mode: the job ends");
         like($j->{log}, $like, '... and says why');
@@ -243,7 +243,7 @@ for my $case ([ $twins, 3, 'flip.begin:4:1:EIO@0', qr/set 1 was not committed: t
 
 my %soon = (FTKIT_RECOVER_STALL_SAY => '2s');
 my $parted = qr/made progress for \d+ s, and replicas are at different places: .*: all go back/;
-for my $case ([ 2, 0, 22 ], whole() ? [ 2, 3, 22 ] : (), [ 3, 2, 22 ], [ 2, 1, 39 ]) {
+for my $case ([ 2, 0, 22 ], all_cases() ? [ 2, 3, 22 ] : (), [ 3, 2, 22 ], [ 2, 1, 39 ]) {
     my ($r, $number, $at) = @$case;
     my $p = leads('look');
     my $fault = "flip.step:$number:$at:EIO";
@@ -265,7 +265,7 @@ for my $case ([ 2, 0, 22 ], whole() ? [ 2, 3, 22 ] : (), [ 3, 2, 22 ], [ 2, 1, 3
 # ---- outcomes that MPI leaves open ---------------------------------------------------------------
 
 for my $case ([ 2, 'send', 2 ], [ 3, 'cancel', 3 ], [ 2, 'look', 2 ], [ 2, 'probe', 2 ], [ 2, 'any', 2 ],
-    whole() ? ([ 3, 'send', 2 ], [ 2, 'cancel', 3 ]) : ())
+    all_cases() ? ([ 3, 'send', 2 ], [ 2, 'cancel', 3 ]) : ())
 {
     my ($r, $mode, $n) = @$case;
     my $p = leads($mode);
@@ -306,7 +306,7 @@ for my $point (qw(app.mid ckpt.begin ckpt.packed ckpt.sealed ckpt.voted ckpt.com
             : $point eq 'finish.begin' ? 1 : 2 + int(rand(8));
         my $fault = "$point:$number:$nth:kill";
         my $env = $number < 3 ? \%clone : {}; # by default its replacement begins at the last set
-        next if !chosen(2, $points, $number < 3);
+        next if !selected(2, $points, $number < 3);
         my $j = replicas(2, $twins, fault => $fault, env => $env);
         is(right($twins, $j, faults => 1, quiet => 1), '', "2 replicas, $fault");
         next if $point =~ /^finish/;
@@ -371,7 +371,7 @@ for my $point (qw(clone.send clone.receive clone.committed ckpt.sealed ckpt.vote
 {
     $steps++;
     for my $second (0, 4) {
-        next if !chosen(2, $steps, $second / 4);
+        next if !selected(2, $steps, $second / 4);
         $jobs++;
         my $fault = "app.mid:1:23:kill\@0,$point:$second:" . ($point =~ /^ckpt|^replica/ ? 6 : 1) . ':kill@0';
         my $j = replicas(2, $twins, fault => $fault, spares => 2, env => \%clone);
@@ -491,7 +491,7 @@ for my $later (qw(true false)) {
     my @counts = ([ 2, 2 ], [ 2, 1 ], [ 1, 3 ]); # replicas of the job that is lost, and of the next
     for my $case (@counts) {
         my ($first, $second) = @$case;
-        next if !chosen(2, $first == 2 && $second == 2, $later eq 'false');
+        next if !selected(2, $first == 2 && $second == 2, $later eq 'false');
         my $dir = scratch() . "/files$first$second$later";
         mkdir($dir);
         my $env = { FTKIT_LEVEL_HDF5_DIRECTORY => $dir, FTKIT_LEVEL_HDF5_ENABLED => 'true',

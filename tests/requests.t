@@ -23,7 +23,7 @@ for my $p (ahead_programs()) {
         for my $i (1 .. 2) {
             my $rank = int(rand(4));
             my $fault = fault_of($p, $rank);
-            next if !chosen(2, $i);
+            next if !selected(2, $i);
             my $j = logged($p, env => $env, fault => $fault);
             is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault),
                 '', "teams of $team: $fault");
@@ -56,7 +56,7 @@ for my $point (qw(ckpt.begin ckpt.sized ckpt.packed ckpt.sealed ckpt.voted ckpt.
         my $env = { FTKIT_LOG_TEAM_SIZE => $team };
         my $rank = int(rand(4));
         my $fault = "$point:$rank:" . (2 + int(rand(6))) . ':kill';
-        next if !chosen(2, $points, $team);
+        next if !selected(2, $points, $team);
         my $j = logged($all, env => $env, fault => $fault);
         is(verdict($all, $j, env => $env, killed => [$rank], faults => 1, what => $fault),
             '', "teams of $team: $fault");

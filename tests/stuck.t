@@ -67,7 +67,7 @@ my @ways = (
     });
 for my $way (0 .. $#ways) {
     for my $rank (0, 2) {
-        $ways[$way]->($rank) if chosen(2, $way, $rank / 2);
+        $ways[$way]->($rank) if selected(2, $way, $rank / 2);
     }
 }
 survives('a rank is stopped inside a repair', spares => 2, env => \%memory, faults => 2,

@@ -15,7 +15,7 @@ use File::Temp qw(tempdir);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(job command builds survives in_turn victims whole pairwise chosen once reference
+our @EXPORT = qw(job command builds survives in_turn victims all_cases pairwise selected once reference
     build top slurp scratch events event_texts packages ulfm_only
     nodes_possible died_at_end near test_data write_file await_file process_of kill_rank
     kill_process kill_mpirun);
@@ -210,7 +210,7 @@ sub survives {
 }
 
 # Whether a file runs all of its cases, as those of tests/long do: with the argument --all.
-sub whole { return scalar grep { $_ eq '--all' } @ARGV }
+sub all_cases { return scalar grep { $_ eq '--all' } @ARGV }
 
 # Cases, each an array with one value of each of the lists: with --all every combination, otherwise
 # so few that each two values of two lists are in a case together.
@@ -225,8 +225,8 @@ sub pairwise {
         return map { my $i = $_; map {"$i=$case->[$i] $_=$case->[$_]"} $i + 1 .. $#lists } 0 .. $#lists;
     };
     my %open = map { $_ => 1 } map { $pairs->($_) } @all; # pairs that are in no case yet
-    my @cases = whole() ? @all : ();
-    while (%open && !whole()) {
+    my @cases = all_cases() ? @all : ();
+    while (%open && !all_cases()) {
         my ($best, $most) = (undef, 0);
         for my $case (@all) {
             my $new = grep { $open{$_} } $pairs->($case);
@@ -240,9 +240,9 @@ sub pairwise {
 
 # Whether a case of a table, by the places of its values in their lists, is one of those that run:
 # with --all each; otherwise one of n, so that with lists of n values each two values of two lists meet.
-sub chosen {
+sub selected {
     my ($n, @places) = @_;
-    return whole() || sum0(@places) % $n == 0;
+    return all_cases() || sum0(@places) % $n == 0;
 }
 
 # Faults of one job of four ranks, which follow each other: rank FIRST is killed at the first of the
@@ -257,7 +257,7 @@ sub in_turn {
 my $turn = 0;
 sub victims {
     my ($n, $many) = @_;
-    return 0 .. $n - 1 if whole();
+    return 0 .. $n - 1 if all_cases();
     my $from = $turn++;
     return sort map { ($from + int($_ * $n / $many)) % $n } 0 .. $many - 1;
 }
