@@ -169,7 +169,7 @@ for my $case (['leave', qr/^(?=.*$two the program )(?=.*rank 1 in ftkit_close ).
     my ($mode, $like) = @$case;
     my $alone = $mode ne 'skip'; # no relaunch would help
     my $j = mistake($mode, run => $alone ? [] : ['--no-relaunch'],
-        env => { FTKIT_RECOVER_STALL => '8s' });
+        env => { FTKIT_RECOVER_STALL => '4s' });
     ok($j->{rc} != 0 && $j->{rc} != 124 && $j->{log} !~ /relaunching/
             && $j->{log} =~ /error: no rank .*\(recover\.stall\).*Rule: .*; ending the job/,
         "$mode: recover.stall ends it, and says why") or diag($j->{log});
@@ -180,7 +180,7 @@ for my $case (['leave', qr/^(?=.*$two the program )(?=.*rank 1 in ftkit_close ).
 
 # with the log, calls that do not match: each rank says what it waits for
 {
-    my $j = mistake('mismatch', env => { %$log, FTKIT_RECOVER_STALL => '6s' }, run => ['--no-relaunch']);
+    my $j = mistake('mismatch', env => { %$log, FTKIT_RECOVER_STALL => '4s' }, run => ['--no-relaunch']);
     my $waits = 'has waited for \d+ s in';
     ok($j->{rc} != 0 && $j->{rc} != 124
             && $j->{log} =~ /warning: .*rank 1 $waits MPI_Recv, for a receive of 1 items from rank 0 with tag 9 on .*Rule: the calls of the ranks match/
