@@ -5,19 +5,6 @@
 
 #include <math.h>
 
-void ftk_model_shares(const struct ftk_model_calls *c, double *send, double *recv)
-{
-    bool sends = c->isend > 0, recvs = c->irecv > 0;
-    double both = sends && recvs ? 0.5 : 1;
-    *send = (c->send + c->isend + (sends ? both * c->wait : 0)) / c->mpi;
-    *recv = (c->recv + c->irecv + (recvs ? both * c->wait : 0)) / c->mpi;
-}
-
-double ftk_model_beta(double alpha, double send, double recv)
-{
-    return fmin(send, recv) * alpha;
-}
-
 double ftk_model_replicas_s(const struct ftk_model_replicas *r)
 {
     return r->work_s * (r->beta * r->degree + 1 - r->beta);
@@ -37,18 +24,12 @@ bool ftk_model_uncloned_s(const struct ftk_model_replicas *r, double *time_s)
     double t = ftk_model_replicas_s(r);
     if (t >= r->mtbf_s)
         return false;
-    double spheres = r->as_printed ? r->nodes * r->degree : r->nodes;
-    double losses = -spheres * log1p(-pow(t / r->mtbf_s, r->degree)); /* -ln R_sys */
+    double losses = -r->nodes * log1p(-pow(t / r->mtbf_s, r->degree)); /* -ln R_sys */
     double total = losses > 0 ? (r->relaunch_s + t / losses) * expm1(losses) : t;
     if (!isfinite(total))
         return false;
     *time_s = total;
     return true;
-}
-
-double ftk_model_vulnerability(double window_s, double nodes, double work_s)
-{
-    return window_s / (2 * nodes * work_s);
 }
 
 /* ---- spares -------------------------------------------------------------------------- */

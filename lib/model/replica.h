@@ -9,27 +9,14 @@
 
 #include <stdbool.h>
 
-/* Times in calls of MPI without redundancy; only ratios count. */
-struct ftk_model_calls {
-    double app, mpi, send, isend, recv, irecv, wait;
-};
-
-/* Equations 1 and 2: the shares of the time in MPI that belong to sends and to receives.  Waits
- * belong to the non-blocking calls; to both by halves when there are both. */
-void ftk_model_shares(const struct ftk_model_calls *calls, double *send, double *recv);
-/* Equation 3: beta, the share of the time in point-to-point messages, which are sent r times.
- * alpha is the share of the time in MPI. */
-double ftk_model_beta(double alpha, double send, double recv);
-
 struct ftk_model_replicas {
     double work_s;     /* t: without redundancy and failures */
-    double beta;       /* see above */
+    double beta;       /* equation 3: the share of the time in messages between two ranks */
     int degree;        /* r */
     double nodes;      /* n: without redundancy */
     double mtbf_s;     /* theta: of a node */
     double clone_s;    /* t_clone: a lost replica is copied from another one */
     double relaunch_s; /* D: without cloning, after the loss of all replicas of a rank */
-    bool as_printed;   /* the exponent n r of R_sys in section 9, where n is right: for tests */
 };
 
 /* Equation 4: the time without failures. */
@@ -38,11 +25,8 @@ double ftk_model_replicas_s(const struct ftk_model_replicas *r);
 bool ftk_model_cloned_s(const struct ftk_model_replicas *r, double *time_s);
 /* Section 9: the time without cloning; the job begins anew when all replicas of a rank are lost.
  * false: no progress.  A node fails within a time T with the probability T / theta there, which
- * needs T < theta. */
+ * needs T < theta.  The exponent of R_sys is n: n r, as printed there, is wrong. */
 bool ftk_model_uncloned_s(const struct ftk_model_replicas *r, double *time_s);
-/* Section 9: the probability of a second failure of any node within window_s, which is all that a
- * job with cloning fears: window_s / (2 N work_s), as printed there, for work_s of each rank. */
-double ftk_model_vulnerability(double window_s, double nodes, double work_s);
 
 /* Section 9, Table 4: the spares that a job needs on average, rounded up: a spare for each failure
  * of `nodes` nodes within time_s; with repair_s > 0 the repaired nodes are spares again after each

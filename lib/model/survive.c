@@ -117,17 +117,6 @@ static void step(struct walk *w)
         w->s = next_of_power(w);
 }
 
-double ftk_model_ckpt(const struct ftk_model_placement *placement, int n, int f)
-{
-    struct walk w;
-    begin(&w, placement, n);
-    if (f >= n)
-        return 0;
-    while (w.f < f)
-        step(&w);
-    return w.s;
-}
-
 double ftk_model_comm(int n, int f, int acquaintances)
 {
     double one =

@@ -35,13 +35,13 @@ struct ftk_model_placement {
     int group, parity; /* with FTK_MODEL_PARITY: nodes of a group, of which so many may be lost */
 };
 
-/* The probability that all data survive the loss of f of n nodes (CKPT of section 7.3), and, with
- * acquaintances > 0, that no determinant is lost (COMM of section 7.3: each lost node exchanges
- * messages with so many others, which have its determinants, and none of them is lost). */
-double ftk_model_ckpt(const struct ftk_model_placement *placement, int n, int f);
+/* The probability that the loss of f of n nodes loses no determinant (COMM of section 7.3: each lost
+ * node exchanges messages with so many others, which have its determinants, and none of them is
+ * lost). */
 double ftk_model_comm(int n, int f, int acquaintances);
 
-/* Survivability, the sum of s(i) p(i): s is ckpt, times comm if acquaintances > 0. */
+/* Survivability, the sum of s(i) p(i): s(i) is the probability that all data survive the loss of i
+ * nodes (CKPT of section 7.3), times comm if acquaintances > 0. */
 double ftk_model_survivability(const struct ftk_model_placement *placement,
     const struct ftk_model_multiplicity *multiplicity, int n, int acquaintances);
 

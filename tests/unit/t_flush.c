@@ -326,7 +326,7 @@ static void pieces_make_the_same_file(void **state)
         CHECK_RC(FTKIT_OK, result_of(&j, r));
     char *slow = read_file(path_of(1, "part-00002.h5"), &bytes[0]);
     const void *segs[2] = { j.seg[2], j.seg[3] };
-    CHECK_RC(FTKIT_OK, ftk_h5_write_part(dir, CONTEXT, 1, 2, segs, 2, &out));
+    CHECK_RC(FTKIT_OK, write_segments(dir, CONTEXT, 1, 2, segs, 2, &out));
     char *fast = read_file(path_of(1, "part-00002.h5"), &bytes[1]);
     assert_int_equal(bytes[0], bytes[1]);
     assert_memory_equal(slow, fast, bytes[0]);

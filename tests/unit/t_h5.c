@@ -154,14 +154,14 @@ static void arguments(void **state)
     CHECK_RC(FTKIT_ERR_NAME, ftk_sets_list(dir, "a/b", NULL, NULL));
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
-    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_set_dir(longer, CONTEXT, 1, path));
-    CHECK_RC(FTKIT_ERR_NAME, ftk_h5_set_dir(dir, longer, 1, path));
-    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_write_part(dir, CONTEXT, 1, 0, segs, 0, &p));
-    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_write_part(dir, CONTEXT, 1, 0, segs, 2, &p)); /* twice */
-    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_write_part(dir, CONTEXT, 2, 0, segs, 1, &p));
-    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_write_part(dir, "heat", 1, 0, segs, 1, &p));
+    CHECK_RC(FTKIT_ERR_ARG, ftk_sets_dir_path(longer, CONTEXT, path));
+    CHECK_RC(FTKIT_ERR_NAME, ftk_sets_dir_path(dir, longer, path));
+    CHECK_RC(FTKIT_ERR_ARG, write_segments(dir, CONTEXT, 1, 0, segs, 0, &p));
+    CHECK_RC(FTKIT_ERR_ARG, write_segments(dir, CONTEXT, 1, 0, segs, 2, &p)); /* twice */
+    CHECK_RC(FTKIT_ERR_ARG, write_segments(dir, CONTEXT, 2, 0, segs, 1, &p));
+    CHECK_RC(FTKIT_ERR_ARG, write_segments(dir, "heat", 1, 0, segs, 1, &p));
     ((char *)seg[0])[300] ^= 1; /* not sealed */
-    CHECK_RC(FTKIT_ERR_CORRUPT, ftk_h5_write_part(dir, CONTEXT, 1, 0, segs, 1, &p));
+    CHECK_RC(FTKIT_ERR_CORRUPT, write_segments(dir, CONTEXT, 1, 0, segs, 1, &p));
     CHECK_RC(FTKIT_ERR_ARG, ftk_h5_commit(dir, &m)); /* parts of 0 ranks */
     CHECK_RC(FTKIT_ERR_ARG, ftk_sets_prune(dir, CONTEXT, RUN, 0));
     CHECK_RC(FTKIT_ERR_ARG, read_segment(dir, &m, NRANKS, &seg[0], NULL));
@@ -593,7 +593,7 @@ static void master_needs_agreement(void **state)
     r->global[1]++;
     seal(h);
     const void *seg = h;
-    CHECK_RC(FTKIT_OK, ftk_h5_write_part(dir, CONTEXT, 1, 7, &seg, 1, &m.parts[2]));
+    CHECK_RC(FTKIT_OK, write_segments(dir, CONTEXT, 1, 7, &seg, 1, &m.parts[2]));
     CHECK_RC(FTKIT_ERR_MISMATCH, ftk_h5_commit(dir, &m));
     assert_true(strstr(ftk_detail_text(), "u2n") != NULL);
     assert_false(exists(path_of(1, "master.h5")));

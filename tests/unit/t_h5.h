@@ -21,6 +21,7 @@
 
 #include "store/durable/sets.h"
 #include "store/h5/h5.h"
+#include "store/sets_dir.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 #define CONTEXT "heat 2d"
@@ -333,16 +334,37 @@ static int write_packed(uint64_t set, uint32_t part, struct ftk_manifest_part *o
     return rc;
 }
 
+static inline int next_in_memory(void *arg, const void **seg)
+{
+    const void *const **next = arg;
+    *seg = *(*next)++;
+    return FTKIT_OK;
+}
+
+/* Write a part with these segments [n], which are in the order of their ranks. */
+static inline int write_segments(const char *at, const char *context, uint64_t set, uint32_t part,
+    const void *const *segs, int n, struct ftk_manifest_part *out)
+{
+    const struct ftk_part_job job = { .dir = at,
+        .context = context,
+        .set = set,
+        .part = part,
+        .nsegs = n,
+        .next = next_in_memory,
+        .arg = &segs };
+    return ftk_h5_write_job(&job, out);
+}
+
 static int write_part(uint64_t set, uint32_t part, struct ftk_manifest_part *out)
 {
     const void *segs[NRANKS];
     int n = 0;
     if (deflate)
         return write_packed(set, part, out);
-    for (uint32_t r = NRANKS; r-- > 0;) /* in an order of its own */
+    for (uint32_t r = 0; r < NRANKS; r++)
         if (part_of[r] == part)
             segs[n++] = make_segment(set, r);
-    int rc = ftk_h5_write_part(dir, CONTEXT, set, part_number[part], segs, n, out);
+    int rc = write_segments(dir, CONTEXT, set, part_number[part], segs, n, out);
     for (int i = 0; i < n; i++)
         free((void *)(uintptr_t)segs[i]);
     return rc;
@@ -402,9 +424,9 @@ static inline const char *listed(void)
 static inline const char *path_of(uint64_t set, const char *file)
 {
     static char path[FTK_PATH_MAX];
-    assert_int_equal(ftk_h5_set_dir(dir, CONTEXT, set, path), FTKIT_OK);
+    assert_int_equal(ftk_sets_dir_path(dir, CONTEXT, path), FTKIT_OK);
     size_t n = strlen(path);
-    snprintf(path + n, sizeof path - n, "/%s", file);
+    snprintf(path + n, sizeof path - n, "/set-%010" PRIu64 "/%s", set, file);
     return path;
 }
 

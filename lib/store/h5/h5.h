@@ -32,9 +32,6 @@
 #include "core/ftk.h"
 #include "store/level_ops.h"
 
-/* Put the path of a set's directory into buf [FTK_PATH_MAX]. */
-int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf);
-
 /* Make the directories of a set.  An unfinished set of the same number is removed first.  flush: a
  * number that the mark of the unfinished set gets; 0: none.  FTKIT_ERR_EXISTS: a set of this number
  * is complete or cannot be read.  Called by one process. */
@@ -43,12 +40,8 @@ int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flu
  * not yet; an older directory of the set does not count. */
 int ftk_h5_marked(const char *dir, const char *context, uint64_t set, uint64_t flush);
 
-/* Write part number `part` with the given sealed segments, durable on return.
- * segs[nsegs] are whole segments in memory.  Fills *out. */
-int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32_t part,
-    const void *const *segs, int nsegs, struct ftk_manifest_part *out);
-
-/* The same from segments that come one after the other.  A piece between two calls of pace has at
+/* Write a part from sealed segments that come one after the other, in the order of their ranks;
+ * durable on return.  Fills *out.  A piece between two calls of pace has at
  * least one row, that is one index of the first dimension of a dataset; pace is called outside
  * HDF5. */
 int ftk_h5_write_job(const struct ftk_part_job *job, struct ftk_manifest_part *out);

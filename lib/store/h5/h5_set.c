@@ -27,18 +27,6 @@ void ftk_h5_set_name(uint64_t set, char buf[FTK_SETS_DIR_NAME_MAX])
     ftk_sets_dir_name(FTK_H5_WORD, set, buf);
 }
 
-int ftk_h5_set_dir(const char *dir, const char *context, uint64_t set, char *buf)
-{
-    char path[FTK_PATH_MAX], name[FTK_SETS_DIR_NAME_MAX];
-    int rc = ftk_sets_dir_path(dir, context, path);
-    if (rc == FTKIT_OK) {
-        ftk_h5_set_name(set, name);
-        snprintf(
-            buf, FTK_PATH_MAX, "%.*s/%s", FTK_PATH_MAX - FTK_SETS_DIR_NAME_MAX - 2, path, name);
-    }
-    return rc;
-}
-
 bool ftk_h5_is_ours(const char *name)
 {
     char stem[FTK_H5_NAME_MAX], part[FTK_H5_NAME_MAX];

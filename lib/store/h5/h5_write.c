@@ -32,11 +32,6 @@ static const struct ftk_file_points part_points = {
     .dirsync = "h5.part.dirsync",
 };
 
-static uint32_t rank_of(const void *seg)
-{
-    return ((const struct ftk_seg_header *)seg)->rank;
-}
-
 /* A dataset to be written.  mem: H5S_ALL, or a selection in buf. */
 struct dataset {
     const char *name;
@@ -393,49 +388,4 @@ bool ftk_h5_can_deflate(void)
     return H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0
            && H5Zget_filter_info(H5Z_FILTER_DEFLATE, &can) >= 0
            && (can & H5Z_FILTER_CONFIG_ENCODE_ENABLED) != 0;
-}
-
-/* ---- segments that are all in memory ------------------------------------------------- */
-
-struct array {
-    const void **segs;
-    int at;
-};
-
-static int next_of_array(void *arg, const void **seg)
-{
-    struct array *a = arg;
-    *seg = a->segs[a->at++];
-    return FTKIT_OK;
-}
-
-static int by_rank(const void *a, const void *b)
-{
-    uint32_t x = rank_of(*(const void *const *)a);
-    uint32_t y = rank_of(*(const void *const *)b);
-    return x < y ? -1 : x > y;
-}
-
-int ftk_h5_write_part(const char *dir, const char *context, uint64_t set, uint32_t part,
-    const void *const *segs, int nsegs, struct ftk_manifest_part *out)
-{
-    struct array a = { .at = 0 };
-    size_t bytes = (size_t)(nsegs > 0 ? nsegs : 1) * sizeof *a.segs;
-    a.segs = malloc(bytes);
-    if (!a.segs)
-        return ftk_fail(FTKIT_ERR_NOMEM, "table of %d segments", nsegs);
-    if (nsegs > 0) {
-        memcpy(a.segs, segs, bytes);
-        qsort(a.segs, (size_t)nsegs, sizeof *a.segs, by_rank);
-    }
-    const struct ftk_part_job job = { .dir = dir,
-        .context = context,
-        .set = set,
-        .part = part,
-        .nsegs = nsegs,
-        .next = next_of_array,
-        .arg = &a };
-    int rc = ftk_h5_write_job(&job, out);
-    free(a.segs);
-    return rc;
 }
