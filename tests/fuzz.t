@@ -18,9 +18,10 @@ delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL), grep { /^FTKIT_/ && $_ ne 'F
 
 my @targets = grep { $_ ne 'replay' } map { m{/(\w+)\.c$} } glob 'tests/fuzz/*.c';
 my @programs = map {"$san/replay/$_"} @targets;
-my $out = `scripts/guard 300 -- make -j2 SAN=1 WERROR=1 BUILD='$san' MPICC='$mpicc' @programs 2>&1`;
-if (!is($?, 0, 'builds')) {
-    diag(join '', grep {/error/} map {"$_\n"} split /\n/, $out);
+# the library is that of sanitize.t
+if (!(builds('builds', 900,
+        qq(make -j2 SAN=1 WERROR=1 BUILD="$san" MPICC="$mpicc" @programs)))[0])
+{
     done_testing();
     exit 1;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Everything again under the address, leak and undefined behaviour sanitizers: every unit
-# test, and jobs that lose ranks.
+# Everything again under the address, leak and undefined behaviour sanitizers: the unit tests, and
+# jobs that lose ranks.  With --all also the unit tests that take long.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -20,13 +20,14 @@ my $report = qr/(?:ERROR: \w+Sanitizer|runtime error:|SUMMARY: \w+Sanitizer)/;
 
 chdir $top;
 delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL);
-my @units = map { m{/(t_\w+)\.c$} } glob 'tests/unit/t_*.c';
+my %long = map { $_ => 1 } qw(t_h5_faults t_h5_verify t_model_fit t_model_simulate);
+my @units = grep { all_cases() || !$long{$_} } map { m{/(t_\w+)\.c$} } glob 'tests/unit/t_*.c';
 my $made = ($ENV{BUILD} // 'build') . '/san';
 my @targets = map {"$made/$_"} qw(mpi/solver mpi/regions mpi/halo3d mpi/farm), map {"unit/$_"} @units;
 push @targets, map {"$made/ftests/$_"} qw(regions_f08 calls_f08) if $fortran;
-my $out = `scripts/guard 900 -- make -j2 SAN=1 WERROR=1 BUILD='$made' MPICC='$mpicc' @targets 2>&1`;
-if (!is($?, 0, 'builds')) {
-    diag(join '', grep {/error/} map {"$_\n"} split /\n/, $out);
+if (!(builds('builds', 900,
+        qq(make -j2 SAN=1 WERROR=1 BUILD="$made" MPICC="$mpicc" @targets)))[0])
+{
     done_testing();
     exit 1;
 }
