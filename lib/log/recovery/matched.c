@@ -98,7 +98,7 @@ int ftk_matched_load(struct ftk_loading *l, uint64_t *n)
     const uint64_t *m = ftk_loading_take(l, 1);
     int rc = m ? FTKIT_OK : ftk_loading_damaged();
     *n = 0;
-    while (rc == FTKIT_OK && *n < *m) {
+    while (m && rc == FTKIT_OK && *n < *m) {
         rc = read_message(l);
         *n += rc == FTKIT_OK;
     }
