@@ -4,6 +4,7 @@
 #include "log/control.h"
 #include "log/mode.h"
 #include "log/p2p.h"
+#include "draining.h"
 #include "steps.h"
 
 void ftk_drain_poll(void)
@@ -58,7 +59,8 @@ static int drain_one(int source, bool *found)
 static bool is_behind(int source)
 {
     const struct ftk_count *p = &ftk_peer(source)->count[FTK_COUNT_PROGRAM];
-    return p->received < p->announced && p->received + ftk_p2p_unreported(source) < p->announced;
+    return ftk_draining_is_behind(p->received, 0, p->announced)
+           && ftk_draining_is_behind(p->received, ftk_p2p_unreported(source), p->announced);
 }
 
 /* Drain the messages of source that are there.  *behind: others are in flight.  MPI codes. */

@@ -15,6 +15,7 @@
 #include "log/recovery.h"
 #include "set/clone.h"
 #include "set/policy.h"
+#include "draining.h"
 #include "steps.h"
 
 /* One look at failures and at control messages; arg: the channel. */
@@ -43,13 +44,10 @@ static int look(void *arg)
     return line_progress(arg);
 }
 
-/* Wait until no send is held back: a send is counted when it is sent. */
-static int release_held(struct ftk_chan *ch, int (*progress)(void *ch))
+/* Whether a send is held back: a send is counted when it is sent. */
+static bool is_held(void)
 {
-    int rc = FTKIT_OK;
-    while (rc == FTKIT_OK && ftk_log.mode->holds_any && ftk_log.mode->holds_any())
-        rc = progress(ch);
-    return rc;
+    return ftk_log.mode->holds_any && ftk_log.mode->holds_any();
 }
 
 static void take_count(const struct ftk_sparse_word *in)
@@ -86,13 +84,9 @@ static int announce(struct ftk_chan *ch, bool continues, bool *any)
  * collectives under way. */
 static int meet(struct ftk_chan *ch, bool *under_way)
 {
-    bool any;
     int rc = announce(ch, ftk_coll_any(), under_way);
     ftk_log.line.state = FTK_LINE_HERE;
-    if (rc != FTKIT_OK || !*under_way)
-        return rc;
-    rc = release_held(ch, line_progress);
-    return rc == FTKIT_OK ? announce(ch, false, &any) : rc;
+    return rc;
 }
 
 /* Whether a message has arrived that is not recorded: its receive is complete in the MPI, and has
@@ -101,7 +95,7 @@ static bool is_unrecorded(void)
 {
     for (int i = 0, n = ftk_peers_count(); i < n; i++) {
         const struct ftk_count *p = &ftk_peer(ftk_peers_rank(i))->count[FTK_COUNT_PROGRAM];
-        if (p->received < p->announced)
+        if (ftk_draining_is_behind(p->received, 0, p->announced))
             return true;
     }
     return false;
@@ -116,18 +110,6 @@ static void complete_pairs(void)
             (void)ftk_req_progress(r); /* the request has the error, if there is one */
 }
 
-/* Receive all announced messages. */
-static int receive_all(struct ftk_chan *ch)
-{
-    int rc = ftk_drain_all(NULL, line_progress, ch);
-    while (rc == FTKIT_OK && (is_unrecorded() || ftk_line_still_sends())) {
-        ftk_drain_poll();
-        ftk_p2p_reap(SIZE_MAX); /* the receivers have drained all messages */
-        rc = line_progress(ch);
-    }
-    return rc;
-}
-
 static uint64_t messages_sent(void)
 {
     uint64_t sum = 0;
@@ -137,42 +119,73 @@ static uint64_t messages_sent(void)
 }
 
 /* Replicas: collectives under way have put different parts of their results into the regions of
- * each replica.  So all of them go on until none can go on: that state is the same in all
- * planes. */
-static int advance_collectives(struct ftk_chan *ch)
+ * each replica.  So all of them go on until none can go on: that state is the same in all planes.
+ * *sent: some rank has sent messages. */
+static int advance_collectives(struct ftk_chan *ch, bool *sent)
 {
-    bool any = true;
-    int rc = FTKIT_OK;
-    while (rc == FTKIT_OK && any) {
-        const uint64_t before = messages_sent();
-        ftk_coll_poll();
-        rc = announce(ch, messages_sent() != before, &any);
-        if (rc == FTKIT_OK)
-            rc = receive_all(ch);
+    const uint64_t before = messages_sent();
+    ftk_coll_poll();
+    return announce(ch, messages_sent() != before, sent);
+}
+
+/* Answer the question of the state (draining.h). */
+static int ask(struct ftk_chan *ch, enum ftk_draining_state state, bool *yes)
+{
+    const struct ftk_det_mode *mode = ftk_log.mode;
+    *yes = false;
+    switch (state) {
+    case FTK_DRAINING_RELEASE:
+    case FTK_DRAINING_RELEASE_HERE:
+        *yes = is_held();
+        return FTKIT_OK;
+    case FTK_DRAINING_CATCH_UP:
+        /* a collective that began before a failure may be behind its first execution: the receivers
+         * have messages that it has not sent again yet */
+        *yes = ftk_coll_any() && ftk_suppress_left(FTK_LOG_COLLS);
+        return FTKIT_OK;
+    case FTK_DRAINING_MEET:
+        return meet(ch, yes);
+    case FTK_DRAINING_MEET_AGAIN:
+        return announce(ch, false, yes);
+    case FTK_DRAINING_RECEIVE:
+        return ftk_drain_all(NULL, line_progress, ch);
+    case FTK_DRAINING_RECORD:
+        *yes = is_unrecorded() || ftk_line_still_sends();
+        return FTKIT_OK;
+    case FTK_DRAINING_ADVANCE:
+        return advance_collectives(ch, yes);
+    default:
+        *yes = mode->settled && !mode->settled(ch->ctx->policy.calls);
+        return FTKIT_OK;
     }
-    return rc;
+}
+
+static int act(struct ftk_chan *ch, enum ftk_draining_action action)
+{
+    if (action == FTK_DRAINING_NOTHING)
+        return FTKIT_OK;
+    if (action == FTK_DRAINING_LOOK_ON)
+        return look(ch);
+    if (action == FTK_DRAINING_POLL) {
+        ftk_drain_poll();
+        ftk_p2p_reap(SIZE_MAX); /* the receivers have drained all messages */
+    }
+    return line_progress(ch);
 }
 
 static int drain(struct ftk_chan *ch)
 {
-    struct ftk_log *l = &ftk_log;
-    bool under_way = false;
-    int rc = release_held(ch, look);
-    /* a collective that began before a failure may be behind its first execution: the receivers
-     * have messages that it has not sent again yet */
-    while (rc == FTKIT_OK && ftk_coll_any() && ftk_suppress_left(FTK_LOG_COLLS))
-        rc = look(ch);
-    if (rc == FTKIT_OK)
-        rc = meet(ch, &under_way);
-    if (rc == FTKIT_OK)
-        rc = receive_all(ch);
-    if (rc == FTKIT_OK && under_way && ch->ctx->cfg.replicas > 1)
-        rc = advance_collectives(ch);
-    while (rc == FTKIT_OK && l->mode->settled && !l->mode->settled(ch->ctx->policy.calls))
-        rc = line_progress(ch);
+    struct ftk_draining d = { .planes = ch->ctx->cfg.replicas > 1 };
+    int rc = FTKIT_OK;
+    while (rc == FTKIT_OK && d.state != FTK_DRAINING_DRAINED) {
+        bool yes;
+        rc = ask(ch, d.state, &yes);
+        if (rc == FTKIT_OK)
+            rc = act(ch, ftk_draining_step(&d, yes));
+    }
     if (rc == FTKIT_OK) {
         complete_pairs();
-        l->line.state = FTK_LINE_DRAINED;
+        ftk_log.line.state = FTK_LINE_DRAINED;
         rc = ftk_parts_cut(false);
     }
     (void)FTK_FAULT("log.drained");
