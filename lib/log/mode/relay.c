@@ -32,6 +32,7 @@
 #include "log/p2p.h"
 #include "log/words.h"
 #include "log/control.h"
+#include "rounds.h"
 
 /* A message of determinants, in words of 64 bits: this head, then one part for each owner. */
 struct message_head {
@@ -73,10 +74,7 @@ static struct {
     int *peer, *keeper;       /* [npeers] the ranks; the keeper of each, -1: none */
     long *pid;                /* [n] of the next epoch */
     struct ftk_words message; /* that is being written */
-    /* rounds of determinants to keepers */
-    uint64_t round, done; /* the last one begun, and the last one acknowledged */
-    int pending;          /* messages of this round without acknowledgement */
-    size_t holding;       /* sends that are held back */
+    struct ftk_rounds rounds; /* of determinants to keepers */
     /* what the repair under way has brought for this rank as a keeper */
     struct ftk_words arrived;
 } relay;
@@ -194,35 +192,34 @@ static bool all_stable(void)
 /* Send the determinants of this node's ranks that are not stable to the keepers. */
 static int begin_round(void)
 {
-    relay.round++;
+    const uint64_t lines = ftk_log.line.count;
+    ftk_rounds_begin(&relay.rounds);
     for (int i = 0; i < relay.npeers; i++) {
         size_t n, from = ftk_det_stable(i);
         const struct ftk_det *v = ftk_det_of(i, &n);
         if (from >= n)
             continue;
-        int rc =
-            begin_message(ftk_log.line.count, relay.round) && write_part(relay.peer[i], v, from, n)
-                ? send_message(relay.keeper[i], TAG_REPLICATE, FTK_LOG_DET_COMM)
-                : MPI_ERR_NO_MEM;
+        int rc = MPI_ERR_NO_MEM;
+        if (begin_message(lines, relay.rounds.round) && write_part(relay.peer[i], v, from, n))
+            rc = send_message(relay.keeper[i], TAG_REPLICATE, FTK_LOG_DET_COMM);
         if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc))
             ftk_detect_raise(ftk_log.ctx); /* the repair ends this round */
         else if (rc != MPI_SUCCESS)
             return rc;
-        relay.pending++;
+        ftk_rounds_sent(&relay.rounds);
     }
-    if (relay.pending == 0)
-        relay.done = relay.round; /* other ranks of this node have sent everything */
+    ftk_rounds_begun(&relay.rounds);
     return MPI_SUCCESS;
 }
 
 static bool holds_any(void)
 {
-    return relay.holding > 0;
+    return relay.rounds.holding > 0;
 }
 
 static bool holds(int dest)
 {
-    for (const struct ftk_req *r = relay.holding > 0 ? ftk_log.queue.first : NULL; r; r = r->next)
+    for (const struct ftk_req *r = holds_any() ? ftk_log.queue.first : NULL; r; r = r->next)
         if (r->state == FTK_REQ_HELD && r->peer == dest)
             return true;
     return false;
@@ -230,14 +227,13 @@ static bool holds(int dest)
 
 static bool hold(struct ftk_req *r)
 {
-    if (!holds(r->peer) && !leaves(r->peer))
-        return false; /* a held send is not overtaken, even by one that stays on this node */
-    if (relay.holding == 0 && all_stable())
+    /* a held send is not overtaken, even by one that stays on this node */
+    const bool waits = holds(r->peer) || leaves(r->peer);
+    if (!ftk_rounds_holds(&relay.rounds, waits, waits && all_stable()))
         return false;
-    bool running = relay.pending > 0;
+    bool running = relay.rounds.pending > 0;
     r->state = FTK_REQ_HELD;
-    r->send.hold_round = relay.round + 1; /* a round under way does not have all determinants */
-    relay.holding++;
+    r->send.hold_round = ftk_rounds_hold(&relay.rounds);
     if (!running)
         poll_keepers();
     return true;
@@ -245,7 +241,7 @@ static bool hold(struct ftk_req *r)
 
 static void unhold(struct ftk_req *r)
 {
-    relay.holding--;
+    relay.rounds.holding--;
     r->state = FTK_REQ_WAITING;
 }
 
@@ -258,13 +254,12 @@ static void acknowledged(const uint64_t *w, size_t words)
         return;
     memcpy(&h, w, sizeof h);
     memcpy(&part, w + HEAD_WORDS, sizeof part);
-    if (h.round != relay.round || relay.pending == 0)
+    if (!ftk_rounds_counts(&relay.rounds, h.round))
         return;
     for (int i = 0; i < relay.npeers; i++)
         if (relay.peer[i] == (int)part.owner && h.lines == ftk_log.line.count)
             ftk_det_set_stable(i, (size_t)(part.from + part.n));
-    if (--relay.pending == 0)
-        relay.done = relay.round;
+    ftk_rounds_acknowledged(&relay.rounds);
 }
 
 /* Acknowledge a message to this keeper: the message has one part. */
@@ -280,9 +275,9 @@ static int acknowledge(const uint64_t *w, int dest)
 /* Release the sends whose round is acknowledged, in the order of posting. */
 static void release_sends(void)
 {
-    for (struct ftk_req *r = ftk_log.queue.first, *next; relay.holding > 0 && r; r = next) {
+    for (struct ftk_req *r = ftk_log.queue.first, *next; relay.rounds.holding > 0 && r; r = next) {
         next = r->next;
-        if (r->state == FTK_REQ_HELD && r->send.hold_round <= relay.done)
+        if (r->state == FTK_REQ_HELD && ftk_rounds_is_over(&relay.rounds, r->send.hold_round))
             ftk_p2p_release(r); /* the request has the error, if there is one */
     }
 }
@@ -290,7 +285,7 @@ static void release_sends(void)
 /* The sends that are held back cannot be sent: they end with an error. */
 static void fail_sends(int error)
 {
-    for (struct ftk_req *r = ftk_log.queue.first, *next; relay.holding > 0 && r; r = next) {
+    for (struct ftk_req *r = ftk_log.queue.first, *next; relay.rounds.holding > 0 && r; r = next) {
         next = r->next;
         if (r->state == FTK_REQ_HELD)
             (void)ftk_p2p_fail(r, error);
@@ -309,10 +304,10 @@ static void poll_keepers(void)
             ftk_detect_raise(l->ctx);
         more = rc == MPI_SUCCESS && found;
     }
-    if (l->ctx->detect.failed || l->ctx->detect.repairing || relay.holding == 0)
+    if (l->ctx->detect.failed || l->ctx->detect.repairing || relay.rounds.holding == 0)
         return;
     release_sends();
-    if (relay.holding == 0 || relay.pending > 0)
+    if (!ftk_rounds_is_due(&relay.rounds))
         return;
     int rc = begin_round();
     if (rc == MPI_SUCCESS)
@@ -455,27 +450,6 @@ static int collect(const struct ftk_log_repair *r, uint64_t lines)
     return rc;
 }
 
-/* The keeper of a rank: a rank of the next other node, with the same place among the ranks of its
- * node; -1: there is no other node. */
-static int keeper_of(const int *node, int n, int rank)
-{
-    int place = 0, size = 0, other = rank;
-    do
-        other = (other + 1) % n;
-    while (other != rank && node[other] == node[rank]);
-    if (other == rank)
-        return -1;
-    for (int q = 0; q < n; q++) {
-        place += q < rank && node[q] == node[rank];
-        size += node[q] == node[other];
-    }
-    place %= size;
-    for (int q = 0; q < n; q++)
-        if (node[q] == node[other] && place-- == 0)
-            return q;
-    return -1;
-}
-
 /* Collective over act: each member sends its message to one member, its keeper; -1: to none. */
 static int exchange(const struct ftk_log_repair *r, int keeper)
 {
@@ -504,7 +478,7 @@ static int replicate(const struct ftk_log_repair *r, uint64_t lines, bool nothin
     if (rc != FTKIT_OK)
         return rc;
     const struct ftk_det *v = ftk_det_own(lines, &n);
-    int keeper = n > 0 && !nothing ? keeper_of(r->domain, r->n, r->me) : -1;
+    int keeper = n > 0 && !nothing ? ftk_rounds_keeper(r->domain, r->n, r->me) : -1;
     bool room = begin_message(lines, 0) && (keeper < 0 || write_part(r->me, v, 0, n));
     if (!room || relay.message.n > INT32_MAX)
         return ftk_fail(FTKIT_ERR_NOMEM, "sending determinants");
@@ -559,7 +533,7 @@ static int make_tables(const struct ftk_log_repair *r)
     for (int k = 0; k < r->n; k++) {
         if (r->domain[k] != r->domain[r->me])
             continue;
-        relay.keeper[relay.npeers] = keeper_of(r->domain, r->n, k);
+        relay.keeper[relay.npeers] = ftk_rounds_keeper(r->domain, r->n, k);
         relay.peer[relay.npeers++] = k;
     }
     return ftk_det_peers(relay.peer, relay.pid, relay.npeers);
@@ -571,11 +545,10 @@ static int install(const struct ftk_log_repair *r)
     int rc = make_tables(r);
     if (rc == FTKIT_OK && store_arrived() != MPI_SUCCESS)
         rc = ftk_fail(FTKIT_ERR_INTERNAL, "news of determinants are damaged");
-    relay.pending = 0;
-    relay.done = relay.round;
+    ftk_rounds_end(&relay.rounds);
     for (struct ftk_req *q = ftk_log.queue.first; q; q = q->next)
         if (q->state == FTK_REQ_HELD)
-            q->send.hold_round = relay.round + 1;
+            q->send.hold_round = ftk_rounds_next(&relay.rounds);
     return rc;
 }
 
