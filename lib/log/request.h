@@ -125,10 +125,10 @@ struct ftk_req_queue {
 };
 
 /* ---- messages ---------------------------------------------------------------------------
- * Fill kind, vc, context, count, type, peer (of the world), tag, internal, and send.buf and send.sync
- * or recv.buf of a request that is otherwise zero; then begin it.  A request to or from MPI_PROC_NULL is
- * complete at once.  Return MPI codes; while this rank rolls back: an error, and the request is
- * done. */
+ * Fill kind, vc, context, count, type, peer (of the world), tag, internal, and send.buf and
+ * send.sync or recv.buf of a request that is otherwise zero; then begin it.  A request to or from
+ * MPI_PROC_NULL is complete at once.  Return MPI codes; while this rank rolls back: an error, and
+ * the request is done. */
 int ftk_req_begin(struct ftk_req *r);
 /* One look.  The error of the request when it is complete, else MPI_SUCCESS. */
 int ftk_req_progress(struct ftk_req *r);
