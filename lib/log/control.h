@@ -26,8 +26,8 @@ struct ftk_control_kind {
 };
 
 /* The context of each message of the program: the control messages of this kind go before that
- * message, on its communicator.  At most one kind is in band.  Its tag is FTK_CONTROL_TAG, which the
- * program cannot use then. */
+ * message, on its communicator.  At most one kind is in band.  Its tag is FTK_CONTROL_TAG, which
+ * the program cannot use then. */
 enum { FTK_CONTROL_IN_BAND = -1, FTK_CONTROL_TAG = INT32_MAX }; /* MPI_TAG_UB of Open MPI */
 
 /* Send words of 64 bits to a rank, on a communicator of the log.  The caller may change w at once.
@@ -36,7 +36,8 @@ int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int con
 /* The number of control messages that the MPI has not sent yet, after one look. */
 size_t ftk_control_sending(void);
 
-/* Whether a message that a probe has found on a communicator of the program is a control message. */
+/* Whether a message that a probe has found on a communicator of the program is a control
+ * message. */
 static inline bool ftk_control_is(const MPI_Status *s)
 {
     return s->MPI_TAG == FTK_CONTROL_TAG && ftk_parts.in_band;
