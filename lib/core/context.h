@@ -15,7 +15,7 @@
 #include "type.h"
 
 struct ftk_escape;
-struct ftk_handles;
+struct ftk_system_region;
 
 /* A region of the program. */
 struct ftk_region {
@@ -38,9 +38,9 @@ struct ftk_region {
     /* serializers */
     ftkit_serializer ops;
     void *arg;
-    int compare;  /* FTKIT_COMPARE_EXACT or FTKIT_COMPARE_OFF */
-    void *output; /* file to which the program appends (set/output.h), owned; or NULL */
-    struct ftk_handles *handles; /* variables with handles of MPI (set/handles.h), owned; or NULL */
+    int compare;                            /* FTKIT_COMPARE_EXACT or FTKIT_COMPARE_OFF */
+    const struct ftk_system_region *system; /* NULL: of the program (set/region.h) */
+    void *owned;                            /* freed with the region; or NULL */
 };
 
 /* The place of a rank in the program.  It is in the census, and decides what a repair may do. */

@@ -97,9 +97,6 @@ typedef int ftk_log_repair_fn(struct ftkit_ctx *ctx);
  * MPI without ULFM has no log: the function reports then that log.enabled has no effect. */
 int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair);
 
-/* Name of the region that holds the state of the log. */
-#define FTK_LOG_REGION "ftkit.log"
-
 /* Whether this context logs: from a successful ftk_log_open() to ftk_log_close(). */
 static inline bool ftk_log_of(const struct ftkit_ctx *ctx)
 {

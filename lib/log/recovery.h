@@ -51,7 +51,7 @@ const int *ftk_teams(void);
 /* teams.c: what rank 0 says of them at an opening. */
 void ftk_teams_say(const struct ftkit_ctx *ctx);
 /* image.c: the region of the log in a set. */
-extern const ftkit_serializer ftk_image_ops;
+extern const struct ftk_system_region ftk_image_region;
 
 /* session.c: the parts of the log begin to serve it, and ftk_log gets its kinds of requests.
  * ftk_log has its mode. */

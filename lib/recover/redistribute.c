@@ -29,7 +29,6 @@
 #include "recover.h"
 #include "set/policy.h"
 #include "set/region.h"
-#include "store/attribute.h"
 
 #define PIECE_BYTES ((size_t)1 << 20) /* most bytes of a message with cells of an array */
 #define BCAST_BYTES ((size_t)1 << 30) /* most bytes of a broadcast */
@@ -323,8 +322,8 @@ static int compare_all(const struct redist *d)
     const struct ftkit_ctx *ctx = d->ctx;
     int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
-        if (strcmp(ctx->regions.list[i].name, FTK_ATTRIBUTES) == 0)
-            continue; /* attributes of the files are no state of the program */
+        if (ftk_region_is_note(&ctx->regions.list[i]))
+            continue;
         rc = compare(d, &ctx->regions.list[i]);
         for (int q = 0; rc == FTKIT_OK && q < d->nold; q++)
             if (d->source[q] == ctx->rank)

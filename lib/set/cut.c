@@ -38,7 +38,7 @@ static int pack(struct ftk_cut *c)
         return rc;
     ftk_region_begin(c->ctx, w->like.set, w->head_bytes, w->data_bytes, w->own->buf, &c->packer);
     ((struct ftk_seg_header *)(void *)w->own->buf)->flags |= FTK_SEG_APART;
-    return ftk_region_pack_first(&c->packer);
+    return ftk_region_pack_cut(&c->packer);
 }
 
 struct ftk_cut *ftk_cut_begin(struct ftkit_ctx *ctx, uint64_t set)
@@ -68,12 +68,12 @@ static int close_segment(struct ftk_cut *c)
 {
     struct ftk_write *w = &c->w;
     size_t bytes = 0;
-    int rc = ftk_region_measure_last(&c->packer, &bytes);
+    int rc = ftk_region_measure_late(&c->packer, &bytes);
     if (rc == FTKIT_OK)
         rc = ftk_mem_grow(&w->level->mem, w->own, bytes);
     c->packer.seg = w->own->buf; /* the buffer may have moved */
     if (rc == FTKIT_OK)
-        rc = ftk_region_pack_last(&c->packer, bytes);
+        rc = ftk_region_pack_late(&c->packer);
     if (rc != FTKIT_OK)
         return rc;
     w->data_bytes = bytes - w->head_bytes;

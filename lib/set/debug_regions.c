@@ -7,7 +7,7 @@
  * known by its prefix, a static one by the name of its file (FTK_OWN_FILES, from the Makefile). */
 #define _GNU_SOURCE
 #include "debug_regions.h"
-#include "handles.h"
+#include "region.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -133,8 +133,11 @@ static struct span *known_spans(const struct ftkit_ctx *ctx, size_t *n)
             s[(*n)++] = (struct span){ (const char *)r->count_ref, sizeof *r->count_ref };
         } else if (r->data) {
             s[(*n)++] = span_of(r);
-        } else if (r->handles) {
-            s[(*n)++] = (struct span){ r->handles->at, ftk_handles_bytes(r->handles) };
+        } else if (r->system && r->system->variables) {
+            const void *at;
+            size_t bytes;
+            r->system->variables(r->arg, &at, &bytes);
+            s[(*n)++] = (struct span){ at, bytes };
         } else if (r->arg) { /* the first bytes */
             s[(*n)++] = (struct span){ r->arg, sizeof(void *) };
         }

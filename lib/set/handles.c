@@ -21,12 +21,6 @@ static const struct ftkit_ctx *logging(void)
 
 /* ---- reading and setting variables --------------------------------------------------- */
 
-size_t ftk_handles_bytes(const struct ftk_handles *h)
-{
-    static const size_t each[] = { sizeof(MPI_Comm), sizeof(MPI_Request), sizeof(MPI_Message) };
-    return h->n * (h->fortran ? sizeof(MPI_Fint) : each[h->kind]);
-}
-
 static MPI_Comm comm_of(const struct ftk_handles *h, size_t i)
 {
     return h->fortran ? MPI_Comm_f2c(((const MPI_Fint *)h->at)[i]) : ((const MPI_Comm *)h->at)[i];
@@ -173,7 +167,20 @@ static int unpack(void *arg, const void *buf, size_t bytes)
 
 /* ---- registration -------------------------------------------------------------------- */
 
-static const ftkit_serializer ops = { sizeof ops, measure, pack, unpack };
+static void variables(const void *arg, const void **at, size_t *bytes)
+{
+    static const size_t each[] = { sizeof(MPI_Comm), sizeof(MPI_Request), sizeof(MPI_Message) };
+    const struct ftk_handles *h = arg;
+    *at = h->at;
+    *bytes = h->n * (h->fortran ? sizeof(MPI_Fint) : each[h->kind]);
+}
+
+static const struct ftk_system_region handles_region = {
+    .ops = { sizeof(ftkit_serializer), measure, pack, unpack },
+    .order = FTK_RESTORE_HANDLES,
+    .differs_in_replicas = true,
+    .variables = variables,
+};
 
 static int register_handles(const char *call, const char *name, const struct ftk_handles *like)
 {
@@ -189,7 +196,9 @@ static int register_handles(const char *call, const char *name, const struct ftk
         rc = ftk_fail(FTKIT_ERR_ARG, "%s: region '%s': the address of the variables is NULL", call,
             name ? name : "");
     if (rc == FTKIT_OK)
-        rc = ftk_region_add_handles(like->ctx, call, name, &ops, h);
+        rc = ftk_region_check_new(like->ctx, call, name);
+    if (rc == FTKIT_OK)
+        rc = ftk_region_add_named(like->ctx, &handles_region, name, h);
     if (rc == FTKIT_OK)
         memcpy(h->name, name, strlen(name) + 1);
     else
@@ -233,7 +242,8 @@ const struct ftk_handles *ftk_handles_next(
 {
     bool found = at == NULL;
     for (int i = 0; i < ctx->regions.n; i++) {
-        const struct ftk_handles *h = ctx->regions.list[i].handles;
+        const struct ftk_region *r = &ctx->regions.list[i];
+        const struct ftk_handles *h = r->system == &handles_region ? r->arg : NULL;
         if (found && h && h->kind == kind)
             return h;
         found = found || h == at;

@@ -20,8 +20,6 @@ struct ftk_handles {
     char name[FTKIT_NAME_MAX + 1]; /* of the region */
 };
 
-/* The bytes of the variables. */
-size_t ftk_handles_bytes(const struct ftk_handles *h);
 /* Handle i, for each kind. */
 MPI_Request ftk_handles_request(const struct ftk_handles *h, size_t i);
 MPI_Message ftk_handles_message(const struct ftk_handles *h, size_t i);

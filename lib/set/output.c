@@ -92,14 +92,26 @@ static int unpack(void *arg, const void *buf, size_t bytes)
     return rc;
 }
 
-static const ftkit_serializer ops = { sizeof ops, measure, pack, unpack };
+static void variables(const void *arg, const void **at, size_t *bytes)
+{
+    const struct output *o = arg;
+    *at = o->offset;
+    *bytes = sizeof *o->offset;
+}
+
+static const struct ftk_system_region output_region = {
+    .ops = { sizeof(ftkit_serializer), measure, pack, unpack },
+    .differs_in_ranks = true, /* files are of the ranks that write them */
+    .variables = variables,
+};
 
 int ftk_output_begin(struct ftkit_ctx *ctx)
 {
     int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
-        const struct output *o = ctx->regions.list[i].output;
-        if (o)
+        const struct ftk_region *r = &ctx->regions.list[i];
+        const struct output *o = r->arg;
+        if (r->system == &output_region)
             rc = shorten(o, *o->offset);
     }
     return rc;
@@ -133,7 +145,7 @@ int ftkit_register_offset(ftkit_ctx *ctx, const char *name, const char *path, in
     if (rc == FTKIT_OK)
         rc = make(name, path, offset, &o);
     if (rc == FTKIT_OK)
-        rc = ftk_region_add_output(ctx, name, &ops, o);
+        rc = ftk_region_add_named(ctx, &output_region, name, o);
     if (rc != FTKIT_OK)
         free(o);
     return ftk_done(ctx, rc);

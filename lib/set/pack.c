@@ -116,7 +116,7 @@ void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, si
         write_record(&ctx->regions.list[i], offset, &rec[i]);
         offset += rec[i].bytes;
     }
-    *p = (struct ftk_packer){ .ctx = ctx, .seg = seg };
+    *p = (struct ftk_packer){ .ctx = ctx, .seg = seg, .end = ctx->regions.n };
 }
 
 /* Pack a region that cannot be packed in pieces. */
@@ -134,7 +134,7 @@ static int fill(struct ftk_packer *p, size_t to)
 {
     char *data = ftk_seg_data(p->seg);
     const struct ftk_seg_region *recs = ftk_seg_regions(p->seg);
-    while (p->region < p->ctx->regions.n) {
+    while (p->region < p->end) {
         const struct ftk_region *r = &p->ctx->regions.list[p->region];
         const struct ftk_seg_region *rec = &recs[p->region];
         size_t at = rec->offset + p->in_region;
@@ -190,38 +190,52 @@ int ftk_region_pack(struct ftk_packer *p, size_t upto)
 
 /* ---- line apart ---------------------------------------------------------------------- */
 
-static struct ftk_seg_region *last_record(const struct ftk_packer *p)
+/* The first late region; the number of regions if none is late. */
+static int first_late(const struct ftk_packer *p)
 {
-    return &ftk_seg_regions(p->seg)[p->ctx->regions.n - 1];
+    int i = p->ctx->regions.n;
+    while (i > 0 && ftk_region_is_late(&p->ctx->regions.list[i - 1]))
+        i--;
+    return i;
 }
 
-int ftk_region_pack_first(struct ftk_packer *p)
+int ftk_region_pack_cut(struct ftk_packer *p)
 {
-    const size_t end = last_record(p)->offset;
+    const struct ftk_seg_header *h = (const void *)p->seg;
+    p->end = first_late(p);
+    const size_t end =
+        p->end < p->ctx->regions.n ? ftk_seg_regions(p->seg)[p->end].offset : h->data_bytes;
     int rc = ftk_region_pack(p, end / FTK_SEG_BLOCK * FTK_SEG_BLOCK);
     return rc == FTKIT_OK ? fill(p, end) : rc;
 }
 
-int ftk_region_measure_last(struct ftk_packer *p, size_t *bytes)
-{
-    const struct ftk_seg_header *h = (const void *)p->seg;
-    struct ftk_region *r = &p->ctx->regions.list[p->ctx->regions.n - 1];
-    int rc = r->ops.measure(r->arg, &r->count);
-    *bytes = (size_t)h->head_bytes + last_record(p)->offset + r->count;
-    return rc;
-}
-
-int ftk_region_pack_last(struct ftk_packer *p, size_t bytes)
+int ftk_region_measure_late(struct ftk_packer *p, size_t *bytes)
 {
     struct ftk_seg_header *h = (struct ftk_seg_header *)(void *)p->seg;
-    const struct ftk_region *r = &p->ctx->regions.list[p->ctx->regions.n - 1];
-    struct ftk_seg_region *rec = last_record(p);
-    rec->count = rec->bytes = r->count;
-    h->data_bytes = bytes - h->head_bytes;
+    struct ftk_seg_region *recs = ftk_seg_regions(p->seg);
+    for (int i = p->end; i < p->ctx->regions.n; i++) {
+        struct ftk_region *r = &p->ctx->regions.list[i];
+        int rc = r->ops.measure(r->arg, &r->count);
+        if (rc != FTKIT_OK)
+            return rc;
+        recs[i].count = recs[i].bytes = r->count;
+        if (i > p->end)
+            recs[i].offset = align_up(recs[i - 1].offset + recs[i - 1].bytes);
+        h->data_bytes = recs[i].offset + recs[i].bytes;
+    }
+    *bytes = (size_t)(h->head_bytes + h->data_bytes);
+    return FTKIT_OK;
+}
+
+int ftk_region_pack_late(struct ftk_packer *p)
+{
+    struct ftk_seg_header *h = (struct ftk_seg_header *)(void *)p->seg;
     h->nblocks = (h->data_bytes + FTK_SEG_BLOCK - 1) / FTK_SEG_BLOCK;
     if (ftk_seg_head_bytes((size_t)p->ctx->regions.n, h->data_bytes, FTK_SEG_BLOCK) > h->head_bytes)
         return ftk_fail(FTKIT_ERR_NOSPACE,
-            "the messages and requests under way, %zu bytes, have no room in the set", r->count);
+            "the messages and requests under way, %zu bytes, have no room in the set",
+            (size_t)h->data_bytes - (size_t)ftk_seg_regions(p->seg)[p->end].offset);
+    p->end = p->ctx->regions.n;
     return ftk_region_pack(p, SIZE_MAX);
 }
 

@@ -10,7 +10,7 @@
 struct ftk_packer {
     struct ftkit_ctx *ctx;
     char *seg;        /* the segment; its head is complete but for the checksums */
-    int region;       /* next region to pack */
+    int region, end;  /* next region to pack; the region behind the last that may be packed */
     size_t in_region; /* bytes of this region that are packed */
     size_t done;      /* bytes of the data area that are packed and checksummed */
 };
@@ -25,12 +25,12 @@ void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, si
 /* Pack and checksum further blocks until at least upto bytes of the data area are done. */
 int ftk_region_pack(struct ftk_packer *p, size_t upto);
 
-/* Line apart: pack all regions but the last one, which is the log's.  Later measure the last one:
- * the segment has to have *bytes bytes.  Then pack it.  FTKIT_ERR_NOSPACE: the head has no room for
+/* Line apart: pack all regions that are not late (region.h).  Later measure the late ones: the
+ * segment has to have *bytes bytes.  Then pack them.  FTKIT_ERR_NOSPACE: the head has no room for
  * the checksums of so many bytes. */
-int ftk_region_pack_first(struct ftk_packer *p);
-int ftk_region_measure_last(struct ftk_packer *p, size_t *bytes);
-int ftk_region_pack_last(struct ftk_packer *p, size_t bytes);
+int ftk_region_pack_cut(struct ftk_packer *p);
+int ftk_region_measure_late(struct ftk_packer *p, size_t *bytes);
+int ftk_region_pack_late(struct ftk_packer *p);
 
 /* Seal the head; everything must be packed. */
 void ftk_region_seal(struct ftk_packer *p);

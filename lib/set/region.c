@@ -64,15 +64,13 @@ static int make_type(const char *name, MPI_Datatype type, struct ftk_type *out)
 static void region_free(struct ftk_region *r)
 {
     ftk_type_free(&r->type);
-    if (ftk_region_is_note(r))
-        free(r->data);
-    free(r->handles);
-    free(r->output);
+    free(r->owned);
 }
 
-/* Add a region; its fields are zero, except for name, kind and type. */
-static int add_region(struct ftkit_ctx *ctx, const char *name, uint32_t kind, MPI_Datatype type,
-    struct ftk_region **out)
+/* Add a region; its fields are zero, except for name, kind, type and system.  Late regions stay
+ * behind all others. */
+static int add_region(struct ftkit_ctx *ctx, const struct ftk_system_region *system,
+    const char *name, uint32_t kind, MPI_Datatype type, struct ftk_region **out)
 {
     if (ctx->regions.n == ctx->regions.cap) {
         int cap = ctx->regions.cap ? 2 * ctx->regions.cap : 16;
@@ -82,16 +80,14 @@ static int add_region(struct ftkit_ctx *ctx, const char *name, uint32_t kind, MP
         ctx->regions.list = all;
         ctx->regions.cap = cap;
     }
-    struct ftk_region new = { .kind = kind };
+    struct ftk_region new = { .kind = kind, .system = system };
     int rc = make_type(name, type, &new.type);
     if (rc != FTKIT_OK)
         return rc;
     memcpy(new.name, name, strlen(name) + 1);
     struct ftk_region *r = &ctx->regions.list[ctx->regions.n++];
-    if (ctx->regions.n > 1 && ftk_region_is_own(r - 1)) { /* it stays the last one */
+    for (; r > ctx->regions.list && !ftk_region_is_late(&new) && ftk_region_is_late(r - 1); r--)
         *r = r[-1];
-        r--;
-    }
     *r = new;
     *out = r;
     ctx->regions.compared = false;
@@ -167,7 +163,7 @@ static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind,
     if (rc == FTKIT_OK && !data && count > 0)
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", name);
     if (rc == FTKIT_OK)
-        rc = add_region(ctx, name, kind, type, &r);
+        rc = add_region(ctx, NULL, name, kind, type, &r);
     if (rc == FTKIT_OK) {
         rc = ftk_region_check_extent(&r->type, count, name);
         if (rc != FTKIT_OK) {
@@ -284,7 +280,7 @@ static int register_array(ftkit_ctx *ctx, const char *name, void *data, MPI_Data
         rc = check_addition(ctx, "ftkit_register_array", name);
     ftk_type_free(&t);
     if (rc == FTKIT_OK && !r)
-        rc = add_region(ctx, name, FTK_KIND_ARRAY, elem, &r);
+        rc = add_region(ctx, NULL, name, FTK_KIND_ARRAY, elem, &r);
     bool moved = false;
     if (rc == FTKIT_OK)
         set_block(r, data, items, ndims, global, local, offset, halo, &moved);
@@ -307,7 +303,7 @@ int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t
     if (rc == FTKIT_OK && (!data || !count))
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': data or count is NULL", name);
     if (rc == FTKIT_OK)
-        rc = add_region(ctx, name, FTK_KIND_GROWING, type, &r);
+        rc = add_region(ctx, NULL, name, FTK_KIND_GROWING, type, &r);
     if (rc == FTKIT_OK && !resize && (r->type.extent < 0 || r->type.span_lb < 0)) {
         region_free(r);
         ctx->regions.n--;
@@ -335,7 +331,7 @@ int ftkit_register_serializer(
         && (!ops || ops->size < sizeof *ops || !ops->measure || !ops->pack || !ops->unpack))
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': callbacks missing, or size not set", name);
     if (rc == FTKIT_OK)
-        rc = add_region(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
+        rc = add_region(ctx, NULL, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
     if (rc == FTKIT_OK) {
         r->ops = *ops;
         r->arg = arg;
@@ -343,51 +339,35 @@ int ftkit_register_serializer(
     return ftk_done(ctx, rc);
 }
 
-int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops)
+int ftk_region_add_named(
+    struct ftkit_ctx *ctx, const struct ftk_system_region *system, const char *name, void *arg)
 {
     struct ftk_region *r = NULL;
-    int rc = add_region(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
-    if (rc == FTKIT_OK)
-        r->ops = *ops;
-    return rc;
-}
-
-int ftk_region_add_output(
-    struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *output)
-{
-    struct ftk_region *r = NULL;
-    int rc = add_region(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
+    int rc = add_region(ctx, system, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
     if (rc == FTKIT_OK) {
-        r->ops = *ops;
-        r->arg = r->output = output;
+        r->ops = system->ops;
+        r->arg = r->owned = arg;
     }
     return rc;
 }
+
+int ftk_region_add_system(struct ftkit_ctx *ctx, const struct ftk_system_region *system)
+{
+    return ftk_region_add_named(ctx, system, system->name, NULL);
+}
+
+static const struct ftk_system_region step_region = { .name = "ftkit.step", .may_lack = true };
 
 int ftk_region_add_step(struct ftkit_ctx *ctx, int32_t *fresh)
 {
     struct ftk_region *r = NULL;
-    int rc = ftk_region_check_new(ctx, "ftkit_step", FTK_STEP_REGION);
+    int rc = ftk_region_check_new(ctx, "ftkit_step", step_region.name);
     if (rc == FTKIT_OK)
-        rc = add_region(ctx, FTK_STEP_REGION, FTK_KIND_REPLICATED, MPI_INT32_T, &r);
+        rc = add_region(ctx, &step_region, step_region.name, FTK_KIND_REPLICATED, MPI_INT32_T, &r);
     if (rc == FTKIT_OK) {
         r->data = fresh;
         r->count = 1;
     }
-    return rc;
-}
-
-int ftk_region_add_handles(struct ftkit_ctx *ctx, const char *call, const char *name,
-    const ftkit_serializer *ops, struct ftk_handles *h)
-{
-    struct ftk_region *r = NULL;
-    int rc = ftk_region_check_new(ctx, call, name);
-    if (rc == FTKIT_OK)
-        rc = add_region(ctx, name, FTK_KIND_SERIALIZED, MPI_BYTE, &r);
-    if (rc != FTKIT_OK)
-        return rc;
-    r->ops = *ops;
-    r->arg = r->handles = h;
     return rc;
 }
 
@@ -495,6 +475,13 @@ static int check_first(const struct ftk_region *notes, const struct ftk_attr *a)
     return FTKIT_OK;
 }
 
+static const struct ftk_system_region notes_region = {
+    .name = FTK_ATTRIBUTES,
+    .note = true,
+    .differs_in_ranks = true,
+    .differs_in_replicas = true,
+};
+
 static int add_attribute(struct ftkit_ctx *ctx, const struct ftk_attr *a)
 {
     struct ftk_region *notes = ftk_region_find(ctx, FTK_ATTRIBUTES);
@@ -502,7 +489,7 @@ static int add_attribute(struct ftkit_ctx *ctx, const struct ftk_attr *a)
     size_t bytes = notes ? notes->count : 0;
     int rc = check_first(notes, a);
     if (rc == FTKIT_OK && !notes)
-        rc = add_region(ctx, FTK_ATTRIBUTES, FTK_KIND_FLAT, MPI_CHAR, &notes);
+        rc = add_region(ctx, &notes_region, FTK_ATTRIBUTES, FTK_KIND_FLAT, MPI_CHAR, &notes);
     if (rc != FTKIT_OK)
         return rc;
     rc = ftk_attr_add(&table, &bytes, a);
@@ -511,7 +498,7 @@ static int add_attribute(struct ftkit_ctx *ctx, const struct ftk_attr *a)
         ctx->regions.n--;
         return rc;
     }
-    notes->data = table;
+    notes->data = notes->owned = table;
     notes->count = bytes;
     return rc;
 }

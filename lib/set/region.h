@@ -4,28 +4,44 @@
 #ifndef FTK_REGION_H
 #define FTK_REGION_H
 
-#include <string.h>
-
 #include "core/context.h"
-#include "core/log_ops.h"
-#include "store/attribute.h"
 
-/* Name of the region of ftkit_step(). */
-#define FTK_STEP_REGION "ftkit.step"
+/* When a region is restored: the orders one after the other. */
+enum ftk_restore_order {
+    FTK_RESTORE_DATA,
+    FTK_RESTORE_OBJECTS, /* makes the requests and communicators of the set */
+    FTK_RESTORE_HANDLES, /* sets variables that hold these */
+    FTK_RESTORE_ORDERS
+};
 
-/* Add a region of ftkit's own.  A set without this region can be restored, too. */
-int ftk_region_add_log(struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops);
+/* A system region: a file of the library owns the state, and the set has it like a region of the
+ * program.  Such a structure describes one system region, or all those of one function of the API.
+ * A comparison reads the bytes in the segment, so a system region needs no checksum of its own. */
+struct ftk_system_region {
+    const char *name; /* NULL: the program names the regions */
+    /* measure, pack and unpack.  Codes of ftkit, with a text.  Not set: the region has data. */
+    ftkit_serializer ops;
+    enum ftk_restore_order order;
+    bool late;     /* line apart: packed at the end of the set, not at the cut */
+    bool note;     /* no state: saved, but never restored */
+    bool may_lack; /* a set without the region can be restored, too */
+    /* The contents differ, and are not compared: */
+    bool differs_in_ranks;    /* ... as kind and size are between ranks (shapes.h) */
+    bool differs_in_replicas; /* ... between the replicas of a rank (replicas.h) */
+    /* The variables of the program that a restore sets; NULL: none. */
+    void (*variables)(const void *arg, const void **at, size_t *bytes);
+};
 
-/* Add the region of ftkit_step(): an int32_t.  A set without this region can be restored, too. */
+/* Add the system region of that name; its callbacks get NULL. */
+int ftk_region_add_system(struct ftkit_ctx *ctx, const struct ftk_system_region *system);
+/* Add one that the program has named; ftk_region_check_new() has allowed the name.  The callbacks
+ * get arg, which the region frees. */
+int ftk_region_add_named(
+    struct ftkit_ctx *ctx, const struct ftk_system_region *system, const char *name, void *arg);
+
+/* Add the region of ftkit_step(): an int32_t. */
 int ftk_region_add_step(struct ftkit_ctx *ctx, int32_t *fresh);
 
-/* Add a region of ftkit_register_comm() or the like (handles.h).  The region owns h. */
-int ftk_region_add_handles(struct ftkit_ctx *ctx, const char *call, const char *name,
-    const ftkit_serializer *ops, struct ftk_handles *h);
-
-/* Add a region of ftkit_register_offset() (output.h), which owns output. */
-int ftk_region_add_output(
-    struct ftkit_ctx *ctx, const char *name, const ftkit_serializer *ops, void *output);
 /* Whether a region of this name may be added. */
 int ftk_region_check_new(struct ftkit_ctx *ctx, const char *call, const char *name);
 
@@ -51,27 +67,23 @@ void ftk_region_describe_near(
 /* FTKIT_ERR_SIZE: count items of the type do not fit into the address space. */
 int ftk_region_check_extent(const struct ftk_type *t, size_t count, const char *name);
 
-/* Whether a region is no state of the program: it is saved, but never restored. */
 static inline bool ftk_region_is_note(const struct ftk_region *r)
 {
-    return strcmp(r->name, FTK_ATTRIBUTES) == 0;
+    return r->system && r->system->note;
 }
-/* Whether a region is the state of the log. */
-static inline bool ftk_region_is_own(const struct ftk_region *r)
+static inline bool ftk_region_is_late(const struct ftk_region *r)
 {
-    return strcmp(r->name, FTK_LOG_REGION) == 0;
+    return r->system && r->system->late;
 }
-/* Whether a set may lack the region. */
 static inline bool ftk_region_may_lack(const struct ftk_region *r)
 {
-    return ftk_region_is_own(r) || strcmp(r->name, FTK_STEP_REGION) == 0;
+    return r->system && r->system->may_lack;
 }
-/* The error of a callback of a region.  Callbacks of ftkit return codes of ftkit, with a text. */
+/* The error of a callback of a region. */
 static inline int ftk_region_failed(const struct ftk_region *r, const char *callback, int result)
 {
-    return ftk_region_is_own(r) || r->handles || r->output
-               ? result
-               : ftk_fail(FTKIT_ERR_CALLBACK, "%s() of '%s' failed", callback, r->name);
+    return r->system ? result
+                     : ftk_fail(FTKIT_ERR_CALLBACK, "%s() of '%s' failed", callback, r->name);
 }
 
 #endif

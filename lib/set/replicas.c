@@ -20,14 +20,13 @@ enum { MOST_TRIES = 3 };
 
 /* ---- comparing ----------------------------------------------------------------------- */
 
-/* Regions that have other contents in each replica: handles, the state of the log, notes. */
+/* Regions that may have other contents in each replica. */
 static bool *regions_to_skip(const struct ftkit_ctx *ctx)
 {
     bool *skip = calloc((size_t)ctx->regions.n + 1, sizeof *skip);
     for (int i = 0; skip && i < ctx->regions.n; i++) {
         const struct ftk_region *r = &ctx->regions.list[i];
-        skip[i] = r->handles || ftk_region_is_own(r) || ftk_region_is_note(r)
-                  || r->compare == FTKIT_COMPARE_OFF;
+        skip[i] = (r->system && r->system->differs_in_replicas) || r->compare == FTKIT_COMPARE_OFF;
     }
     return skip;
 }

@@ -87,8 +87,8 @@ static struct entry *list_regions(const struct ftkit_ctx *ctx, int *n)
     for (int i = 0; all && i < ctx->regions.n; i++) {
         const struct ftk_region *r = &ctx->regions.list[i];
         struct entry *e = &all[*n];
-        if (ftk_region_is_own(r) || ftk_region_is_note(r) || r->output)
-            continue; /* files are of the ranks that write them */
+        if (r->system && r->system->differs_in_ranks)
+            continue;
         memcpy(e->name, r->name, sizeof e->name);
         e->kind = r->kind;
         e->basic = r->type.basic;

@@ -170,22 +170,19 @@ static int restore_one(
     return bad == 0 ? FTKIT_OK : ftk_region_failed(r, "unpack", bad);
 }
 
-/* The regions are restored in this order: data; the state of the log, which makes the requests and
- * communicators of the set; the variables that hold these. */
-enum pass { PASS_DATA, PASS_LOG, PASS_HANDLES, PASSES };
-
-static enum pass pass_of(const struct ftk_region *r)
+static enum ftk_restore_order order_of(const struct ftk_region *r)
 {
-    return ftk_region_is_own(r) ? PASS_LOG : r->handles ? PASS_HANDLES : PASS_DATA;
+    return r->system ? r->system->order : FTK_RESTORE_DATA;
 }
 
-static int restore_all(const struct ftkit_ctx *ctx, enum pass pass, struct source *src)
+static int restore_all(
+    const struct ftkit_ctx *ctx, enum ftk_restore_order order, struct source *src)
 {
     int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
         const struct ftk_region *r = &ctx->regions.list[i];
         const struct ftk_seg_region *rec = ftk_seg_find(src->seg, r->name);
-        if (pass_of(r) == pass && !ftk_region_is_note(r) && rec) /* own ones may be missing */
+        if (order_of(r) == order && !ftk_region_is_note(r) && rec) /* some may be missing */
             rc = restore_one(r, rec, src);
     }
     return rc;
@@ -210,7 +207,7 @@ int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
         rc = r->kind == FTK_KIND_GROWING ? resize_growing(r, ftk_seg_find(seg, r->name)->count)
                                          : ftk_region_look_again(r);
     }
-    for (enum pass pass = PASS_DATA; rc == FTKIT_OK && pass < PASSES; pass++)
-        rc = restore_all(ctx, pass, &src);
+    for (int order = 0; rc == FTKIT_OK && order < FTK_RESTORE_ORDERS; order++)
+        rc = restore_all(ctx, (enum ftk_restore_order)order, &src);
     return rc;
 }

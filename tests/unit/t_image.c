@@ -19,6 +19,7 @@
 #include "log/recovery/steps.h"
 #include "log/recovery/tail.h"
 #include "log/set_up.h"
+#include "set/region.h"
 
 enum { RANKS = 4, ROOM = 64, CALLS = 17 };
 
@@ -116,7 +117,7 @@ static int load(const uint64_t *w, size_t n)
     uint64_t *own = malloc(n * sizeof *w + 1);
     assert_non_null(own);
     memcpy(own, w, n * sizeof *w);
-    int rc = ftk_image_ops.unpack(NULL, own, n * sizeof *w);
+    int rc = ftk_image_region.ops.unpack(NULL, own, n * sizeof *w);
     free(own);
     return rc;
 }
@@ -257,9 +258,9 @@ static void assert_saved(void)
 {
     uint64_t w[ROOM];
     size_t n = 0;
-    assert_int_equal(ftk_image_ops.measure(NULL, &n), FTKIT_OK);
+    assert_int_equal(ftk_image_region.ops.measure(NULL, &n), FTKIT_OK);
     assert_int_equal(n, sizeof of_7_together);
-    assert_int_equal(ftk_image_ops.pack(NULL, w, n), FTKIT_OK);
+    assert_int_equal(ftk_image_region.ops.pack(NULL, w, n), FTKIT_OK);
     assert_memory_equal(w, of_7_together, n);
 }
 
@@ -304,12 +305,12 @@ static void cut(void **state)
     assert_int_equal(ftk_image_cut(), FTKIT_OK);
     ftk_unexp_clear();
     world.colls = 13;
-    assert_int_equal(ftk_image_ops.measure(NULL, &n), FTKIT_OK);
+    assert_int_equal(ftk_image_region.ops.measure(NULL, &n), FTKIT_OK);
     assert_true(n > sizeof of_7_together); /* room for what comes */
     assert_int_equal(ftk_image_settle(), FTKIT_OK);
-    assert_int_equal(ftk_image_ops.measure(NULL, &n), FTKIT_OK);
+    assert_int_equal(ftk_image_region.ops.measure(NULL, &n), FTKIT_OK);
     assert_int_equal(n, sizeof of_7_together + 3 * sizeof *w); /* a tail of three empty lists */
-    assert_int_equal(ftk_image_ops.pack(NULL, w, n), FTKIT_OK);
+    assert_int_equal(ftk_image_region.ops.pack(NULL, w, n), FTKIT_OK);
     assert_memory_equal(w, of_7_together, WORDS_OF_FRONT * sizeof *w);
     ftk_part_image.cut_over();
     ftk_part_tail.cut_over();

@@ -16,6 +16,7 @@
 #include "log/plane.h"
 #include "log/recovery.h"
 #include "log/set_up.h"
+#include "set/region.h"
 #include "store/durable/sets.h"
 #include "old_image.h"
 #include "steps.h"
@@ -243,8 +244,15 @@ static int unpack_state(void *arg, const void *from, size_t bytes)
     return rc;
 }
 
-const ftkit_serializer ftk_image_ops = { sizeof ftk_image_ops, measure_state, pack_state,
-    unpack_state };
+const struct ftk_system_region ftk_image_region = {
+    .name = "ftkit.log",
+    .ops = { sizeof(ftkit_serializer), measure_state, pack_state, unpack_state },
+    .order = FTK_RESTORE_OBJECTS,
+    .late = true,
+    .may_lack = true,
+    .differs_in_ranks = true,
+    .differs_in_replicas = true,
+};
 
 /* ---- the replay of set-up --------------------------------------------------------------- */
 
@@ -253,7 +261,7 @@ static int read_setup_log(const void *seg)
 {
     struct ftk_state s;
     struct ftk_section in = { 0 };
-    const struct ftk_seg_region *rec = ftk_seg_find(seg, FTK_LOG_REGION);
+    const struct ftk_seg_region *rec = ftk_seg_find(seg, ftk_image_region.name);
     if (!rec)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "the set has no state of the message log");
     int rc = read_state(ftk_seg_data_c(seg) + rec->offset, rec->bytes, &s);

@@ -269,5 +269,5 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     ftk_log.repair = repair;
     ftk_session_begin();
     ctx->log = &log_ops;
-    return ftk_region_add_log(ctx, FTK_LOG_REGION, &ftk_image_ops);
+    return ftk_region_add_system(ctx, &ftk_image_region);
 }
