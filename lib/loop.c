@@ -144,7 +144,7 @@ static int checkpoint_slow(ftkit_ctx *ctx)
         bool write = false;
         uint64_t had = ctx->committed;
         int rc;
-        if (ftk_log_replayed(ctx, &rc)) {
+        if (ftk_log_replayed(ctx, false, &rc)) {
             if (rc < 0)
                 ftk_policy_failed(ctx, rc);
             return rc;
@@ -172,7 +172,7 @@ static int checkpoint_slow(ftkit_ctx *ctx)
         }
         ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
         if (rc != FTKIT_ERR_PEER)
-            return had == ctx->committed ? ftk_log_outcome(ctx, rc) : rc;
+            return had == ctx->committed ? ftk_log_outcome(ctx, false, rc) : rc;
         at(ctx, FTK_AT_CHECKPOINT);
         rc = roll_back_here(ctx);
         if (rc != FTKIT_OK || (ftk_log_of(ctx) && had != ctx->committed))
@@ -181,12 +181,19 @@ static int checkpoint_slow(ftkit_ctx *ctx)
     }
 }
 
-static int repeat_step(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
-    int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
+/* A collective step that makes no line. */
+struct step {
+    int (*run)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad);
+    int *bad;     /* its result */
+    bool at_line; /* ftk_policy_at_line() */
+};
+
+static int repeat_step(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx), const struct step *s)
 {
+    bool at_line = s->at_line;
     for (;;) {
         int rc;
-        if (!ftk_log_rolling_back(ctx) && ftk_log_replayed(ctx, &rc))
+        if (!ftk_log_rolling_back(ctx) && ftk_log_replayed(ctx, at_line, &rc))
             return rc;
         struct ftk_chan ch = ftk_chan_of(ctx);
         ch.broken = ctx->detect.failed;
@@ -196,12 +203,12 @@ static int repeat_step(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
         if (rc == FTKIT_OK)
             rc = ftk_log_settle(ctx, &ch);
         /* all ranks have the set of a halt now, and some may be in ftkit_checkpoint() already */
-        const bool halts = step != ftk_halt_drain && ftk_halts_now(ctx);
-        ftk_policy_set_at_line(ctx, ctx->policy.at_line && !halts);
+        const bool halts = s->run != ftk_halt_drain && ftk_halts_now(ctx);
+        at_line = at_line && !halts;
         if (rc == FTKIT_OK)
-            rc = (halts ? ftk_halt_drain : step)(ctx, &ch, bad);
+            rc = (halts ? ftk_halt_drain : s->run)(ctx, &ch, s->bad);
         if (rc != FTKIT_ERR_PEER && rc != FTKIT_ERR_CORRUPT) {
-            rc = ftk_log_outcome(ctx, rc);
+            rc = ftk_log_outcome(ctx, at_line, rc);
             return halts && rc == FTKIT_OK ? ftk_halt_end(ctx, rc) : rc;
         }
         rc = back(ctx);
@@ -210,24 +217,21 @@ static int repeat_step(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
     }
 }
 
-/* Run a collective step that makes no line.  After a failure the function repairs by back(), and a
- * rank that does not roll back (with the log) repeats the step, without the ranks that have
- * completed it.  bad: result of the step. */
-static int all_together(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
-    int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
+/* After a failure the function repairs by back(), and a rank that does not roll back (with the log)
+ * repeats the step, without the ranks that have completed it. */
+static int all_together(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx), const struct step *s)
 {
     ctx->replica.sets = FTK_SETS_LATER;
-    int rc = repeat_step(ctx, back, step, bad);
+    int rc = repeat_step(ctx, back, s);
     ctx->replica.sets = FTK_SETS_COME;
     return rc;
 }
 
-/* The same for a step that only waits. */
-static int wait_together(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx),
-    int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad))
+/* The end of a job that halts. */
+static int drain_together(ftkit_ctx *ctx)
 {
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
-    int rc = all_together(ctx, back, step, NULL);
+    int rc = all_together(ctx, roll_back_here, &(struct step){ .run = ftk_halt_drain });
     ftk_energy_end(ctx, FTK_ENERGY_WAIT);
     return rc;
 }
@@ -245,7 +249,7 @@ static int halt(ftkit_ctx *ctx, int rc)
     if (ctx->steer.halt != FTK_HALT_TOLD) {
         int drained;
         do /* with the log this rank may roll back to the line of the halt: the others wait here */
-            drained = wait_together(ctx, roll_back_here, ftk_halt_drain);
+            drained = drain_together(ctx);
         while (drained == FTKIT_ROLLED_BACK && ftk_is_halted(ctx));
         return drained == FTKIT_OK ? ftk_halt_end(ctx, rc) : drained;
     }
@@ -254,12 +258,11 @@ static int halt(ftkit_ctx *ctx, int rc)
 
 /* A call that makes no line: all_together(), or the end of a job that halts.  A rank that has
  * rolled back to the set of the halt is told the halt: the others wait for it there. */
-static int step_or_halt(
-    ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
+static int step_or_halt(ftkit_ctx *ctx, const struct step *s)
 {
     int rc = FTKIT_OK;
     if (!ftk_is_halted(ctx)) {
-        rc = all_together(ctx, roll_back_outside, step, bad);
+        rc = all_together(ctx, roll_back_outside, s);
         if (!ftk_halts_now(ctx) || rc <= FTKIT_ERR_CORRUPT)
             return rc;
     }
@@ -268,12 +271,10 @@ static int step_or_halt(
 
 /* step_or_halt() of a call that is not made at the line after a rollback. */
 static int step_unless_spared(
-    ftkit_ctx *ctx, int (*step)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
+    ftkit_ctx *ctx, int (*run)(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad), int *bad)
 {
-    ftk_policy_set_at_line(ctx, ftk_log_of(ctx) && ftk_policy_at_line(ctx));
-    int rc = step_or_halt(ctx, step, bad);
-    ftk_policy_set_at_line(ctx, false);
-    return rc;
+    return step_or_halt(
+        ctx, &(struct step){ run, bad, ftk_log_of(ctx) && ftk_policy_at_line(ctx) });
 }
 
 /* A repair is necessary, or a set may be due, or the job halts. */
@@ -430,7 +431,7 @@ int ftkit_finish(ftkit_ctx *ctx)
     enter(ctx, FTK_AT_FINISH, "ftkit_finish");
     /* while a failure can still be repaired */
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
-    rc = step_or_halt(ctx, last_drain, NULL);
+    rc = step_or_halt(ctx, &(struct step){ .run = last_drain });
     ftk_energy_end(ctx, FTK_ENERGY_WAIT);
     if (rc == FTKIT_OK)
         rc = ftk_log_sound(ctx);

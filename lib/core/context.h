@@ -169,8 +169,6 @@ struct ftk_policy {
     int requested;       /* 1: a set, 2: a durable set, at the next call */
     int early;           /* the same, asked for after a restore and before the first call */
     uint64_t line_calls; /* with the log: .calls at the line */
-    bool at_line;        /* the call of ftkit_wait() or ftkit_scrub() under way is of those at the
-                            line: ftk_policy_at_line() */
     bool failed;         /* a set has failed since the last one: the next is due after a period */
     int refused;         /* tries in a row that a request under way has prevented */
     uint64_t set_at;     /* with a period in calls: the call that writes the next set */

@@ -67,8 +67,8 @@ struct ftk_log_ops {
     void (*stand_still)(unsigned planes);
     bool (*repeats)(void);
     void (*pass_line)(struct ftkit_ctx *ctx);
-    bool (*replayed)(struct ftkit_ctx *ctx, int *code);
-    int (*outcome)(struct ftkit_ctx *ctx, int code);
+    bool (*replayed)(struct ftkit_ctx *ctx, bool at_line, int *code);
+    int (*outcome)(struct ftkit_ctx *ctx, bool at_line, int code);
     void (*keep_going)(void);
     bool (*rolling_back)(void);
     void (*restored)(struct ftkit_ctx *ctx, uint64_t set);
@@ -309,16 +309,17 @@ static inline void ftk_log_pass_line(struct ftkit_ctx *ctx)
 
 /* For a collective call of ftkit that makes no line: whether other ranks have completed the call
  * before the failure, and its code; or whether no rank makes the call any more.  Then this rank
- * does not take part in the call again. */
-static inline bool ftk_log_replayed(struct ftkit_ctx *ctx, int *code)
+ * does not take part in the call again.  at_line: the call is of those at the line
+ * (ftk_policy_at_line()). */
+static inline bool ftk_log_replayed(struct ftkit_ctx *ctx, bool at_line, int *code)
 {
-    return ctx->log && ctx->log->replayed(ctx, code);
+    return ctx->log && ctx->log->replayed(ctx, at_line, code);
 }
 
 /* Record the outcome of such a call; returns the code. */
-static inline int ftk_log_outcome(struct ftkit_ctx *ctx, int code)
+static inline int ftk_log_outcome(struct ftkit_ctx *ctx, bool at_line, int code)
 {
-    return ctx->log ? ctx->log->outcome(ctx, code) : code;
+    return ctx->log ? ctx->log->outcome(ctx, at_line, code) : code;
 }
 
 /* Progress in a wait of ftkit itself, so that collectives of the program that need this rank

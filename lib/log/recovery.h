@@ -44,8 +44,8 @@ MPI_Message ftk_requests_message_back(int64_t number);
 void ftk_calls_reschedule(uint64_t next_event);
 bool ftk_calls_repeats(void);
 void ftk_calls_pass_line(struct ftkit_ctx *ctx);
-bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code);
-int ftk_calls_outcome(struct ftkit_ctx *ctx, int code);
+bool ftk_calls_replayed(struct ftkit_ctx *ctx, bool at_line, int *code);
+int ftk_calls_outcome(struct ftkit_ctx *ctx, bool at_line, int code);
 /* teams.c: the team of each rank, the same on all ranks; NULL: not known yet. */
 const int *ftk_teams(void);
 /* teams.c: what rank 0 says of them at an opening. */

@@ -45,12 +45,6 @@ static inline void ftk_policy_ask(struct ftkit_ctx *ctx, int kind)
     ctx->policy.requested = kind;
 }
 
-/* Whether the call of ftkit_wait() or ftkit_scrub() under way is of those at the line. */
-static inline void ftk_policy_set_at_line(struct ftkit_ctx *ctx, bool at_line)
-{
-    ctx->policy.at_line = at_line;
-}
-
 /* A set in memory is written: one more without a durable set. */
 static inline void ftk_policy_count_set(struct ftkit_ctx *ctx)
 {

@@ -8,6 +8,7 @@
 /* after those, on which it builds */
 #include <cmocka.h>
 
+#include "core/log_ops.h"
 #include "set/checkpoint.h"
 
 enum { LINE = 1000000, CALLS = 250 };
@@ -75,9 +76,51 @@ static void a_request_that_is_served(void **state)
     assert_int_equal(ctx.policy.requested, 1);
 }
 
+/* Which calls of ftkit_wait() are at the line: before the first call after a restore, and behind the
+ * call that wrote the line, while the replicated regions are as they were there. */
+static void calls_at_the_line(void **state)
+{
+    static const struct ftk_log_ops ops; /* a log, of which nothing is asked */
+    static const struct {
+        bool logs, apart, first_call, changed;
+        uint64_t committed, restored, calls, next_event;
+        bool at_line;
+    } rows[] = {
+        { .committed = 1, .calls = 1, .at_line = true },
+        { .committed = 1, .calls = 2 },
+        { .committed = 2, .calls = 1 }, /* a later set: the repair's line is 1 */
+        { .committed = 1, .calls = 1, .changed = true },
+        { .committed = 1, .calls = 1, .next_event = FTK_HALTED },
+        { .logs = true, .committed = 1, .calls = LINE, .at_line = true },
+        { .logs = true, .committed = 1, .calls = LINE, .changed = true },
+        { .logs = true, .committed = 1, .calls = LINE, .next_event = FTK_HALTED },
+        { .logs = true, .committed = 1, .calls = LINE, .apart = true },
+        { .logs = true, .committed = 1, .calls = LINE + 1 },
+        { .logs = true, .committed = 0, .calls = LINE },
+        { .logs = true, .first_call = true, .restored = 1, .at_line = true },
+        { .logs = true, .first_call = true, .committed = 1, .calls = LINE },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct ftkit_ctx ctx = context();
+        ctx.log = rows[i].logs ? &ops : NULL;
+        ctx.cfg.line = rows[i].apart ? FTK_LINE_APART : FTK_LINE_TOGETHER;
+        ctx.first_call = rows[i].first_call;
+        ctx.state_sum = rows[i].changed ? 1 : 0; /* of no regions: 0 */
+        ctx.committed = rows[i].committed;
+        ctx.restored = rows[i].restored;
+        ctx.repair.line = 1;
+        ctx.policy.calls = rows[i].calls;
+        ctx.policy.next_event = rows[i].next_event;
+        ctx.policy.line_calls = LINE;
+        assert_int_equal(ftk_policy_at_line(&ctx), rows[i].at_line);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(rate_after_a_rollback),
-        cmocka_unit_test(rate_after_a_reset), cmocka_unit_test(a_request_that_is_served) };
+        cmocka_unit_test(rate_after_a_reset), cmocka_unit_test(a_request_that_is_served),
+        cmocka_unit_test(calls_at_the_line) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

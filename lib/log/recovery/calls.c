@@ -34,10 +34,9 @@ void ftk_calls_pass_line(struct ftkit_ctx *ctx)
         ftk_policy_set_event(ctx, l->calls.outs[l->calls.seq++].next_event);
 }
 
-bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code)
+bool ftk_calls_replayed(struct ftkit_ctx *ctx, bool at_line, int *code)
 {
     struct ftk_log *l = &ftk_log;
-    const bool at_line = ctx->policy.at_line;
     if (!at_line)
         ftk_calls_pass_line(ctx);
     if (at_line && l->line.shunned
@@ -55,7 +54,7 @@ bool ftk_calls_replayed(struct ftkit_ctx *ctx, int *code)
     return true;
 }
 
-int ftk_calls_outcome(struct ftkit_ctx *ctx, int code)
+int ftk_calls_outcome(struct ftkit_ctx *ctx, bool at_line, int code)
 {
     struct ftk_log *l = &ftk_log;
     if (code == FTKIT_ERR_PEER || l->calls.seq < l->calls.n)
@@ -64,8 +63,7 @@ int ftk_calls_outcome(struct ftkit_ctx *ctx, int code)
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "calls since the line");
     l->calls.outs = all;
-    all[l->calls.n++] =
-        (struct ftk_logged_call){ ctx->policy.next_event, code, ctx->policy.at_line };
+    all[l->calls.n++] = (struct ftk_logged_call){ ctx->policy.next_event, code, at_line };
     l->calls.seq = l->calls.n;
     return code;
 }
