@@ -336,12 +336,12 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     ftk_policy_count(ctx);
     ctx->replica.sets = FTK_SETS_COME;
     ftk_progress_call(ctx);
-    ftk_flip_call(ctx);
     if (!ctx->detect.failed && now - ctx->detect.polled_s >= POLL_EVERY_S) {
         ctx->detect.polled_s = now;
         ftk_watchdog_progress(ctx->dog);
         (void)ftk_detect_poll(ctx);
         ftk_describe_progress(ctx, now);
+        ftk_flip_look(ctx);
         ftk_flush_look(ctx);
         measure(ctx, now);
     }

@@ -61,7 +61,7 @@ static void flip(const struct ftkit_ctx *ctx, uint64_t request)
     answer(request, s->set, byte);
 }
 
-void ftk_flip_call(struct ftkit_ctx *ctx)
+void ftk_flip_look(struct ftkit_ctx *ctx)
 {
     if (!f.tried)
         f.page = ftk_run_map(FTK_FLIP_FILE, sizeof *f.page);

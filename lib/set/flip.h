@@ -5,7 +5,7 @@
  *
  * The request and the answer are in a mapped file beside the state file of the run
  * (FTKIT_RUN_STATE names its directory).  Only `ftkit run --flip` makes the file; without the file
- * a call costs one test.  The rank itself flips the bit, because only the rank can write to its
+ * a look costs one test.  The rank itself flips the bit, because only the rank can write to its
  * process memory. */
 #ifndef FTK_FLIP_H
 #define FTK_FLIP_H
@@ -30,8 +30,8 @@ struct ftk_flip {
 };
 
 struct ftkit_ctx;
-/* This rank is in a call of ftkit_checkpoint: fulfil a request for this rank, if a set is
- * committed.  Otherwise the request waits. */
-void ftk_flip_call(struct ftkit_ctx *ctx);
+/* This rank is in ftkit_checkpoint(), and looks for events there: fulfil a request for this rank, if
+ * a set is committed.  Otherwise the request waits. */
+void ftk_flip_look(struct ftkit_ctx *ctx);
 
 #endif
