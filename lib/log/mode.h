@@ -18,7 +18,8 @@ struct ftk_det_mode {
     bool off_node; /* determinants survive the loss of one node */
 
     /* The mode as a part of the log.  controls: in band, or on FTK_LOG_DET_COMM.  roll_back:
-     * without the determinants of this rank. */
+     * without the determinants of this rank.  may_sleep: ftk_mode_stays_awake if other ranks wait
+     * for answers of this rank. */
     struct ftk_part part;
 
     /* ---- a send; MPI codes ---- */
@@ -89,6 +90,11 @@ extern const struct ftk_det_mode ftk_mode_node_apart;
 /* The mode node, with replicas (mode/lead.c). */
 extern const struct ftk_det_mode ftk_mode_node_led;
 
+/* For part.may_sleep of a mode. */
+static inline bool ftk_mode_stays_awake(void)
+{
+    return false;
+}
 static inline bool ftk_mode_follows(void)
 {
     return ftk_log.mode->follows && ftk_log.mode->follows();

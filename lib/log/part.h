@@ -58,6 +58,9 @@ struct ftk_part {
     void (*progress)(void);
     /* One look in any wait, also while a set is written: give other ranks what they wait for. */
     void (*serve)(void);
+    /* Whether the MPI still sends something of this part.  A line waits until no part sends, and a
+     * rank sleeps only then (may_sleep). */
+    bool (*sends)(void);
     /* Some looks of a wait, for work that may take longer than a message.  turns: number of the
      * look in its wait; 0: the call does not wait for the log. */
     void (*turn)(unsigned turns);
@@ -92,6 +95,9 @@ struct ftk_part {
     void (*quiesce)(const struct ftk_log_repair *r);
     /* The ranks have agreed on the epoch; messages in the old communicators are gone. */
     int (*install)(const struct ftk_log_repair *r);
+    /* This rank stays, and others replay: whether this rank may sleep in a wait, because no other
+     * rank waits for what this part does in a look. */
+    bool (*may_sleep)(void);
     /* This rank rolls back to the line: drop the state since then.  All parts are asked, also after
      * an error. */
     int (*roll_back)(const struct ftk_rollback *b);
@@ -150,6 +156,8 @@ void ftk_parts_quiesce(const struct ftk_log_repair *r);
 int ftk_parts_install(const struct ftk_log_repair *r);
 int ftk_parts_roll_back(const struct ftk_rollback *b);
 int ftk_parts_settle(void);
+bool ftk_parts_send(void);
+bool ftk_parts_may_sleep(void);
 
 static inline void ftk_parts_progress(void)
 {

@@ -187,4 +187,9 @@ static void close_control(void)
     look_at = LOOK;
 }
 
-const struct ftk_part ftk_part_control = { .close = close_control };
+static bool sends(void)
+{
+    return ftk_control_sending() > 0;
+}
+
+const struct ftk_part ftk_part_control = { .close = close_control, .sends = sends };

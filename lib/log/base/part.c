@@ -141,6 +141,24 @@ int ftk_parts_settle(void)
     return rc;
 }
 
+bool ftk_parts_send(void)
+{
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if ((*p)->sends && (*p)->sends())
+            return true;
+    return false;
+}
+
+bool ftk_parts_may_sleep(void)
+{
+    if (ftk_parts_send())
+        return false;
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if ((*p)->may_sleep && !(*p)->may_sleep())
+            return false;
+    return true;
+}
+
 int ftk_parts_roll_back(const struct ftk_rollback *b)
 {
     int rc = FTKIT_OK;

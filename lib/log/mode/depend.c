@@ -529,6 +529,7 @@ const struct ftk_det_mode ftk_mode_relaxed = {
         .line = pass_line,
         .install = install,
         .roll_back = roll_back,
+        .may_sleep = ftk_mode_stays_awake,
         .controls = &vectors,
         .ncontrols = 1 },
     .begin_send = count_send,

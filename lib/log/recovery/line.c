@@ -7,7 +7,6 @@
 #include "detect/sparse.h"
 #include "log/alone.h"
 #include "log/coll.h"
-#include "log/control.h"
 #include "log/matrix.h"
 #include "log/mode.h"
 #include "log/det.h"
@@ -26,14 +25,6 @@ static int line_progress(void *arg)
         return ftk_fail(FTKIT_ERR_PEER, "draining: a rank has failed");
     ftk_parts_serve();
     return FTKIT_OK;
-}
-
-bool ftk_line_still_sends(void)
-{
-    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
-        if (r->kind == FTK_REQ_SEND)
-            return true;
-    return ftk_p2p_sending() + ftk_control_sending() > 0;
 }
 
 /* One look, before all ranks are here: collectives of the program continue, because other ranks may
@@ -150,7 +141,7 @@ static int ask(struct ftk_chan *ch, enum ftk_draining_state state, bool *yes)
     case FTK_DRAINING_RECEIVE:
         return ftk_drain_all(NULL, line_progress, ch);
     case FTK_DRAINING_RECORD:
-        *yes = is_unrecorded() || ftk_line_still_sends();
+        *yes = is_unrecorded() || ftk_parts_send();
         return FTKIT_OK;
     case FTK_DRAINING_ADVANCE:
         return advance_collectives(ch, yes);

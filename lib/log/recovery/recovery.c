@@ -189,8 +189,7 @@ static enum ftk_nap look_at_replay(void)
     for (int i = 0; i < nreplaying; i++)
         if (ftk_peers.at[replaying[i]].count[FTK_COUNT_PROGRAM].received > 0)
             return FTK_NAP_OVER;
-    ftk_p2p_reap(SIZE_MAX);
-    return ftk_line_still_sends() ? FTK_NAP_AWAKE : FTK_NAP_SLEEP;
+    return ftk_parts_may_sleep() ? FTK_NAP_SLEEP : FTK_NAP_AWAKE;
 }
 
 static void forget_replay(void)
@@ -201,18 +200,16 @@ static void forget_replay(void)
     nreplaying = 0;
 }
 
-/* This rank does not roll back, and others of its plane may.  With some modes other ranks wait for
- * answers of this rank, so it does not sleep. */
+/* This rank does not roll back, and others of its plane may. */
 static void nap_while_others_replay(const struct ftk_log_repair *r)
 {
-    const struct ftk_det_mode *m = ftk_log.mode;
     const int n = ftk_log_plane_size(), first = ftk_log_plane_of(r->me) * n;
     forget_replay();
     replaying = malloc((size_t)n * sizeof *replaying); /* NULL: this rank does not sleep */
     for (int k = first; replaying && k < first + n; k++)
         if (r->back[k])
             replaying[nreplaying++] = k;
-    if (nreplaying > 0 && !m->replicate && !m->delivers)
+    if (nreplaying > 0)
         ftk_nap_begin(look_at_replay);
 }
 

@@ -37,11 +37,6 @@ int ftk_teams_make(const struct ftk_log_repair *r);
 int ftk_teams_take(const int *team, int n);
 void ftk_teams_close(void);
 
-/* ---- line.c --------------------------------------------------------------------------- */
-
-/* Whether a send is under way, or the MPI still reads log entries. */
-bool ftk_line_still_sends(void);
-
 /* ---- quiesce.c ----------------------------------------------------------------------- */
 
 /* Collective over r->act.  FTKIT_ERR_PEER: a further failure; the step is repeated then. */

@@ -313,9 +313,18 @@ static void *reserve(size_t bytes)
 
 /* ---- the part ------------------------------------------------------------------------ */
 
+static bool sends(void)
+{
+    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
+        if (r->kind == FTK_REQ_SEND)
+            return true;
+    return false;
+}
+
 const struct ftk_part ftk_part_requests = { .forget = forget,
     .close = close_requests,
     .uses_comm = has,
+    .sends = sends,
     .comm_gone = part,
     .cut = cut,
     .line = pass_line };

@@ -388,4 +388,10 @@ static void report_difference(const struct ftk_req *r, uint64_t n)
     ftk_log.stats.differs++;
 }
 
-const struct ftk_part ftk_part_send = { .close = close_sends };
+static bool sends(void)
+{
+    ftk_p2p_reap(SIZE_MAX);
+    return nsending > 0;
+}
+
+const struct ftk_part ftk_part_send = { .close = close_sends, .sends = sends };
