@@ -264,8 +264,8 @@ for my $line (qw(together apart)) {
     is($bad // '', '', "witness: a team rolls back, line = $line, and the result is right");
     my %at;
     my $n = qr/(\d+)/;
-    $at{$1} = [$2, $3, $4, $5]
-        while $text =~ /rank $n: the witness of 4 ranks saw $n cuts, $n lines, $n rollbacks, $n forgets$/mg;
+    $at{$1} = [$2, $3, $4, $5, $6]
+        while $text =~ /rank $n: the witness of 4 ranks saw $n cuts, $n lines, $n rollbacks, $n forgets, $n waits$/mg;
     is(join(' ', sort keys %at), '0 1 2 3', '... every rank has a witness, and has waited')
         or diag(join("\n", $text =~ /.*witness.*/g));
     is(join(' ', map { $at{$_}[2] } sort keys %at), '0 1 0 0', '... rank 1 alone has rolled back');
@@ -274,6 +274,7 @@ for my $line (qw(together apart)) {
     is(scalar(grep { $_->[1] == $at{0}[1] } values %at), 4,
         '... as many as each other rank: rank 1 has its number from its set') or diag(explain(\%at));
     ok(!(grep { $_->[3] == 0 } values %at), '... and has dropped what was under way');
+    ok(!(grep { $_->[4] == 0 } values %at), '... and was asked whether it still sends');
 }
 
 # ---- the kind of request: some are under way at each set, alone and among messages -----------------

@@ -1,21 +1,56 @@
 /* A part of the message log for tests/rooms.t: it sees all that happens to the log, and reports it
- * at the end.  The number of lines is its state in a set.
+ * at the end.  The number of lines is its state in a set, once in the region of the log, and once in
+ * a system region of its own.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
 #include "log/part.h"
+#include "set/region.h"
 
 static struct {
     int ranks;
-    uint64_t looks, turns, cuts, back, forgotten;
-    uint64_t lines; /* of the job: a rank that rolls back has them from its set */
+    uint64_t looks, turns, cuts, back, forgotten, waits;
+    bool has_region;
+    uint64_t restored; /* by the system region, which is restored before the region of the log */
+    uint64_t lines;    /* of the job: a rank that rolls back has them from its set */
 } seen;
+
+static int measure_region(void *arg, size_t *bytes)
+{
+    (void)arg;
+    *bytes = sizeof seen.lines;
+    return FTKIT_OK;
+}
+
+static int save_region(void *arg, void *to, size_t bytes)
+{
+    (void)arg;
+    memcpy(to, &seen.lines, bytes);
+    return FTKIT_OK;
+}
+
+static int load_region(void *arg, const void *from, size_t bytes)
+{
+    (void)arg;
+    if (bytes != sizeof seen.restored)
+        return ftk_fail(FTKIT_ERR_FORMAT, "the region of the witness has another size");
+    memcpy(&seen.restored, from, bytes);
+    return FTKIT_OK;
+}
+
+static const struct ftk_system_region region = { .name = "ftkit.witness",
+    .ops = { sizeof(ftkit_serializer), measure_region, save_region, load_region },
+    .differs_in_ranks = true,
+    .differs_in_replicas = true };
 
 static int open_witness(int n)
 {
     seen.ranks = n;
-    return FTKIT_OK;
+    if (seen.has_region)
+        return FTKIT_OK;
+    seen.has_region = true;
+    return ftk_region_add_system(ftk_log.ctx, &region);
 }
 
 static void forget(void)
@@ -32,6 +67,12 @@ static void turn(unsigned turns)
 {
     (void)turns;
     seen.turns++;
+}
+
+static bool sends(void)
+{
+    seen.waits++;
+    return false;
 }
 
 static int cut(bool apart)
@@ -69,7 +110,7 @@ static uint64_t *save(uint64_t *w)
 /* The set is the line, which its rank had not passed when it wrote this. */
 static int load(const struct ftk_section *in)
 {
-    if (in->end - in->w != 2 || in->w[1] != ~in->w[0])
+    if (in->end - in->w != 2 || in->w[1] != ~in->w[0] || in->w[0] != seen.restored)
         return ftk_fail(FTKIT_ERR_FORMAT, "the witness of a set is another one");
     seen.lines = in->w[0] + 1;
     return FTKIT_OK;
@@ -79,10 +120,11 @@ static void close_witness(void)
 {
     ftk_report(FTKIT_DEBUG,
         "context %s: rank %d: the witness of %d ranks saw %llu cuts, %llu lines, %llu rollbacks, "
-        "%llu forgets%s",
+        "%llu forgets, %llu waits%s",
         ftk_log.ctx->cfg.name, ftk_log.me, seen.ranks, (unsigned long long)seen.cuts,
         (unsigned long long)seen.lines, (unsigned long long)seen.back,
-        (unsigned long long)seen.forgotten, seen.looks > 0 && seen.turns > 0 ? "" : ", no wait");
+        (unsigned long long)seen.forgotten, (unsigned long long)seen.waits,
+        seen.looks > 0 && seen.turns > 0 ? "" : ", no wait");
     memset(&seen, 0, sizeof seen);
 }
 
@@ -91,6 +133,7 @@ const struct ftk_part ftk_part_witness = { .open = open_witness,
     .close = close_witness,
     .progress = progress,
     .turn = turn,
+    .sends = sends,
     .cut = cut,
     .line = pass_line,
     .roll_back = roll_back,
