@@ -33,39 +33,49 @@ struct ftk_message {
     uint64_t bytes, hash;
 };
 
+/* A handle of MPI that a variable of the program has. */
+enum ftk_handle_kind { FTK_HANDLE_COMM, FTK_HANDLE_REQUEST, FTK_HANDLE_MESSAGE };
+struct ftk_handle {
+    enum ftk_handle_kind kind;
+    union {
+        MPI_Comm comm;
+        MPI_Request request;
+        MPI_Message message; /* that a probe has matched */
+    };
+};
+
+/* What other rooms ask the log. */
+struct ftk_log_facts {
+    const char *call; /* the program's last call of MPI, for messages */
+    MPI_Comm comm;    /* the program's resilient communicator */
+    const int *teams; /* the team of each rank, the same for the whole job; NULL: not known yet */
+    bool repeats;     /* this rank still has collective calls of ftkit to make again */
+    bool of_earlier_job; /* the line is: a replacement could not replay the set-up */
+};
+
 /* The functions are described below, at the functions that call them. */
 struct ftk_log_ops {
     int (*start)(struct ftkit_ctx *ctx);
     void (*close)(struct ftkit_ctx *ctx);
-    const char *(*call)(void);
+    struct ftk_log_facts (*facts)(const struct ftkit_ctx *ctx);
     void (*stats)(ftkit_info *info);
     int (*matrix)(struct ftkit_ctx *ctx, struct ftk_chan *ch);
-    MPI_Comm (*comm)(void);
-    int (*context_of)(MPI_Comm comm);
-    int (*comm_back)(int context, MPI_Comm *comm);
-    int64_t (*request_number)(MPI_Request request);
-    MPI_Request (*request_back)(int64_t number);
-    int64_t (*message_number)(MPI_Message message);
-    MPI_Message (*message_back)(int64_t number);
-    MPI_Request (*request_f2c)(MPI_Fint request);
-    MPI_Fint (*request_c2f)(MPI_Request request);
-    MPI_Message (*message_f2c)(MPI_Fint message);
-    MPI_Fint (*message_c2f)(MPI_Message message);
+    int64_t (*handle_number)(struct ftk_handle h);
+    int (*handle_back)(int64_t number, struct ftk_handle *h);
+    struct ftk_handle (*handle_f2c)(enum ftk_handle_kind kind, MPI_Fint handle);
+    MPI_Fint (*handle_c2f)(struct ftk_handle h);
     int (*decide)(void *data, size_t bytes);
     bool (*enter)(const char *call);
     void (*leave)(void);
     int (*sound)(void);
     /* at a failure */
-    const int *(*teams)(void);
-    int (*share_teams)(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
-    int (*search)(MPI_Comm s, const int *lost, int n, bool *all, bool *led);
+    int (*search)(
+        struct ftkit_ctx *ctx, MPI_Comm s, int root, const int *lost, int n, bool *all, bool *led);
     int (*quiesce)(const struct ftk_log_repair *r);
     int (*discard)(struct ftkit_ctx *ctx);
     bool (*missed)(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next);
     int (*install)(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
-    void (*reschedule)(uint64_t next_event);
-    void (*stand_still)(unsigned planes);
-    bool (*repeats)(void);
+    void (*stand_still)(unsigned planes, uint64_t next_event);
     void (*pass_line)(struct ftkit_ctx *ctx);
     bool (*replayed)(struct ftkit_ctx *ctx, bool at_line, int *code);
     int (*outcome)(struct ftkit_ctx *ctx, bool at_line, int code);
@@ -75,7 +85,6 @@ struct ftk_log_ops {
     void (*enter_loop)(void);
     int (*leave_set_up)(struct ftkit_ctx *ctx, int rc);
     int (*loaded)(struct ftkit_ctx *ctx, int rc);
-    bool (*of_earlier_job)(const struct ftkit_ctx *ctx);
     /* at the line */
     int64_t (*calls_left)(const struct ftkit_ctx *ctx, bool emptied);
     int (*drain)(struct ftk_chan *ch);
@@ -119,7 +128,7 @@ static inline void ftk_log_close(struct ftkit_ctx *ctx)
 /* The program's last call of MPI, for messages; "an MPI call" without the log. */
 static inline const char *ftk_log_call(const struct ftkit_ctx *ctx)
 {
-    return ctx->log ? ctx->log->call() : "an MPI call";
+    return ctx->log ? ctx->log->facts(ctx).call : "an MPI call";
 }
 
 /* The fields of ftkit_info that begin with log_. */
@@ -139,47 +148,35 @@ static inline int ftk_log_matrix(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 /* The program's resilient communicator. */
 static inline MPI_Comm ftk_program_comm(const struct ftkit_ctx *ctx)
 {
-    return ctx->log ? ctx->log->comm() : ctx->comms.app;
+    return ctx->log ? ctx->log->facts(ctx).comm : ctx->comms.app;
 }
 
-/* Return a number that identifies the communicator also after a rollback, and in a replacement; -1:
- * there is none. */
-static inline int ftk_log_context_of(const struct ftkit_ctx *ctx, MPI_Comm comm)
-{
-    return ctx->log ? ctx->log->context_of(comm) : -1;
-}
-
-/* The communicator with that number, for a restore; MPI_COMM_NULL: there is none. */
-static inline int ftk_log_comm_back(const struct ftkit_ctx *ctx, int context, MPI_Comm *comm)
-{
-    if (ctx->log)
-        return ctx->log->comm_back(context, comm);
-    *comm = MPI_COMM_NULL;
-    return FTKIT_OK;
-}
-
-/* The number of a request in a set that is being written.  FTK_NO_HANDLE: the handle is null.
- * FTK_FOREIGN_HANDLE: the request is not of the program's messages.  With the log only. */
+/* The number of the object in a set that is being written; that of a communicator is the same after a
+ * rollback, and in a replacement.  FTK_NO_HANDLE: the handle is null, or is no communicator of the
+ * log.  FTK_FOREIGN_HANDLE: not of the program's messages.  These functions need the log. */
 enum { FTK_NO_HANDLE = -1, FTK_FOREIGN_HANDLE = -2 };
-static inline int64_t ftk_log_request_number(const struct ftkit_ctx *ctx, MPI_Request request)
+static inline int64_t ftk_log_handle_number(const struct ftkit_ctx *ctx, struct ftk_handle h)
 {
-    return ctx->log->request_number(request);
+    return ctx->log->handle_number(h);
 }
 
-/* The request that has that number in the set that is being restored, or MPI_REQUEST_NULL. */
-static inline MPI_Request ftk_log_request_back(const struct ftkit_ctx *ctx, int64_t number)
+/* The object that has that number in the set that is being restored, or a null handle.  *h is the
+ * handle that the variable had. */
+static inline int ftk_log_handle_back(
+    const struct ftkit_ctx *ctx, int64_t number, struct ftk_handle *h)
 {
-    return ctx->log ? ctx->log->request_back(number) : MPI_REQUEST_NULL;
+    return ctx->log->handle_back(number, h);
 }
 
-/* The same for a message that a probe has matched; MPI_MESSAGE_NULL. */
-static inline int64_t ftk_log_message_number(const struct ftkit_ctx *ctx, MPI_Message message)
+/* Fortran handles. */
+static inline struct ftk_handle ftk_log_handle_f2c(
+    const struct ftkit_ctx *ctx, enum ftk_handle_kind kind, MPI_Fint handle)
 {
-    return ctx->log->message_number(message);
+    return ctx->log->handle_f2c(kind, handle);
 }
-static inline MPI_Message ftk_log_message_back(const struct ftkit_ctx *ctx, int64_t number)
+static inline MPI_Fint ftk_log_handle_c2f(const struct ftkit_ctx *ctx, struct ftk_handle h)
 {
-    return ctx->log ? ctx->log->message_back(number) : MPI_MESSAGE_NULL;
+    return ctx->log->handle_c2f(h);
 }
 
 /* This thread enters a call of ftkit that all ranks make together, or leaves it.  False: another
@@ -209,46 +206,23 @@ static inline int ftk_log_decide(const struct ftkit_ctx *ctx, void *data, size_t
     return ctx->log ? ctx->log->decide(data, bytes) : FTKIT_OK;
 }
 
-/* Fortran handles of requests and of matched messages. */
-static inline MPI_Request ftk_log_request_f2c(const struct ftkit_ctx *ctx, MPI_Fint request)
-{
-    return ctx->log ? ctx->log->request_f2c(request) : MPI_Request_f2c(request);
-}
-static inline MPI_Fint ftk_log_request_c2f(const struct ftkit_ctx *ctx, MPI_Request request)
-{
-    return ctx->log ? ctx->log->request_c2f(request) : MPI_Request_c2f(request);
-}
-static inline MPI_Message ftk_log_message_f2c(const struct ftkit_ctx *ctx, MPI_Fint message)
-{
-    return ctx->log ? ctx->log->message_f2c(message) : MPI_Message_f2c(message);
-}
-static inline MPI_Fint ftk_log_message_c2f(const struct ftkit_ctx *ctx, MPI_Message message)
-{
-    return ctx->log ? ctx->log->message_c2f(message) : MPI_Message_c2f(message);
-}
-
 /* ---- at a failure -----------------------------------------------------------------------
  * The steps have the names they have in docs/model/log.pml. */
 
 /* The team of each rank, the same for the whole job; NULL without the log. */
 static inline const int *ftk_log_teams(const struct ftkit_ctx *ctx)
 {
-    return ctx->log ? ctx->log->teams() : NULL;
+    return ctx->log ? ctx->log->facts(ctx).teams : NULL;
 }
 
-/* Collective over s: member root sends the teams of the n ranks to all. */
-static inline int ftk_log_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
-{
-    return ctx->log ? ctx->log->share_teams(ctx, s, root, n) : FTKIT_OK;
-}
-
-/* Collective over s: search the determinants since the line of the lost ranks (lost[r] != 0);
- * *all: those of some rank are lost, too; *led: ... of a rank that has led the other replicas. */
+/* Collective over s: member root sends the teams of the n ranks to all, then all search the
+ * determinants since the line of the lost ranks (lost[r] != 0); *all: those of some rank are lost,
+ * too; *led: ... of a rank that has led the other replicas. */
 static inline int ftk_log_search(
-    struct ftkit_ctx *ctx, MPI_Comm s, const int *lost, int n, bool *all, bool *led)
+    struct ftkit_ctx *ctx, MPI_Comm s, int root, const int *lost, int n, bool *all, bool *led)
 {
     *all = *led = false;
-    return ctx->log ? ctx->log->search(s, lost, n, all, led) : FTKIT_OK;
+    return ctx->log ? ctx->log->search(ctx, s, root, lost, n, all, led) : FTKIT_OK;
 }
 
 /* The first half of a repair: quiesce.  May be repeated; only moves messages from the MPI to the
@@ -278,25 +252,18 @@ static inline int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_re
     return ctx->log ? ctx->log->install(ctx, r) : FTKIT_OK;
 }
 
-/* The next call of ftkit_checkpoint() at which all ranks decide is this one; also in a replay of
- * the calls since the line. */
-static inline void ftk_log_reschedule(struct ftkit_ctx *ctx, uint64_t next_event)
+/* These planes stand still from now on; bit p: plane p.  next_event: the next call of
+ * ftkit_checkpoint() at which all ranks decide; also in a replay of the calls since the line. */
+static inline void ftk_log_stand_still(struct ftkit_ctx *ctx, unsigned planes, uint64_t next_event)
 {
     if (ctx->log)
-        ctx->log->reschedule(next_event);
-}
-
-/* These planes stand still from now on; bit p: plane p. */
-static inline void ftk_log_stand_still(struct ftkit_ctx *ctx, unsigned planes)
-{
-    if (ctx->log)
-        ctx->log->stand_still(planes);
+        ctx->log->stand_still(planes, next_event);
 }
 
 /* Whether this rank still has collective calls of ftkit to make again. */
 static inline bool ftk_log_repeats(const struct ftkit_ctx *ctx)
 {
-    return ctx->log && ctx->log->repeats();
+    return ctx->log && ctx->log->facts(ctx).repeats;
 }
 
 /* A rank that went back to the line, or began there, has left the state of the line: it makes no
@@ -366,7 +333,7 @@ static inline int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
 /* Whether the line is of an earlier job: a replacement could not replay the set-up. */
 static inline bool ftk_log_of_earlier_job(const struct ftkit_ctx *ctx)
 {
-    return ctx->log && ctx->log->of_earlier_job(ctx);
+    return ctx->log && ctx->log->facts(ctx).of_earlier_job;
 }
 
 /* ---- at the line --------------------------------------------------------------------- */

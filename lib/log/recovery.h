@@ -8,13 +8,14 @@
 #include "log/words.h"
 
 int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
-int ftk_recovery_search(MPI_Comm s, const int *lost, int n, bool *all, bool *led);
+int ftk_recovery_search(
+    struct ftkit_ctx *ctx, MPI_Comm s, int root, const int *lost, int n, bool *all, bool *led);
 int ftk_recovery_quiesce(const struct ftk_log_repair *r);
 int ftk_recovery_discard(struct ftkit_ctx *ctx);
 bool ftk_recovery_missed(
     const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next);
 int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
-void ftk_recovery_stand_still(unsigned planes);
+void ftk_recovery_stand_still(unsigned planes, uint64_t next_event);
 
 /* The phase of a rank that has rolled back and has the line again. */
 enum ftk_phase ftk_recovery_phase(void);

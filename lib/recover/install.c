@@ -211,8 +211,7 @@ static void install_planes(struct ftk_attempt *a)
     if (p->stale == 0)
         return;
     ctx->replica.takeovers += p->lost > 0;
-    ftk_log_stand_still(ctx, p->stale);
-    ftk_log_reschedule(ctx, p->clone_at);
+    ftk_log_stand_still(ctx, p->stale, p->clone_at);
     if (!p->back[ctx->rank])
         ftk_policy_set_event(ctx, p->clone_at);
 }

@@ -83,12 +83,10 @@ static int know_teams(struct ftk_attempt *a, struct ftk_plan_rules *rules)
     if (root == a->census.n || !ftk_log_of(a->ctx))
         return FTKIT_OK; /* at an opening no process has a team yet */
     int n = a->census.entries[root].nranks;
-    int rc = ftk_log_share_teams(a->ctx, a->s, root, n);
     int *lost = lost_ranks(&a->census, n);
     if (!lost)
         return ftk_fail(FTKIT_ERR_NOMEM, "plan");
-    if (rc == FTKIT_OK)
-        rc = ftk_log_search(a->ctx, a->s, lost, n, &rules->all, &rules->led);
+    int rc = ftk_log_search(a->ctx, a->s, root, lost, n, &rules->all, &rules->led);
     free(lost);
     rules->team = ftk_log_teams(a->ctx);
     return rc;

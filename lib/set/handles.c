@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/binding.h"
-#include "core/log_ops.h"
 #include "detect/detect.h"
 #include "handles.h"
 #include "region.h"
@@ -21,45 +20,53 @@ static const struct ftkit_ctx *logging(void)
 
 /* ---- reading and setting variables --------------------------------------------------- */
 
-static MPI_Comm comm_of(const struct ftk_handles *h, size_t i)
+static struct ftk_handle handle_of(const struct ftk_handles *h, size_t i)
 {
-    return h->fortran ? MPI_Comm_f2c(((const MPI_Fint *)h->at)[i]) : ((const MPI_Comm *)h->at)[i];
+    const MPI_Fint *const f = h->at;
+    if (h->fortran && ftk_log_of(h->ctx))
+        return ftk_log_handle_f2c(h->ctx, h->kind, f[i]);
+    struct ftk_handle handle = { .kind = h->kind };
+    switch (h->kind) {
+    case FTK_HANDLE_COMM:
+        handle.comm = h->fortran ? MPI_Comm_f2c(f[i]) : ((const MPI_Comm *)h->at)[i];
+        break;
+    case FTK_HANDLE_REQUEST:
+        handle.request = h->fortran ? MPI_Request_f2c(f[i]) : ((const MPI_Request *)h->at)[i];
+        break;
+    case FTK_HANDLE_MESSAGE:
+        handle.message = h->fortran ? MPI_Message_f2c(f[i]) : ((const MPI_Message *)h->at)[i];
+        break;
+    }
+    return handle;
 }
 
 MPI_Request ftk_handles_request(const struct ftk_handles *h, size_t i)
 {
-    return h->fortran ? ftk_log_request_f2c(h->ctx, ((const MPI_Fint *)h->at)[i])
-                      : ((const MPI_Request *)h->at)[i];
+    return handle_of(h, i).request;
 }
 
 MPI_Message ftk_handles_message(const struct ftk_handles *h, size_t i)
 {
-    return h->fortran ? ftk_log_message_f2c(h->ctx, ((const MPI_Fint *)h->at)[i])
-                      : ((const MPI_Message *)h->at)[i];
+    return handle_of(h, i).message;
 }
 
-static void set_comm(const struct ftk_handles *h, size_t i, MPI_Comm comm)
+static void set_handle(const struct ftk_handles *h, size_t i, struct ftk_handle to)
 {
-    if (h->fortran)
-        ((MPI_Fint *)h->at)[i] = MPI_Comm_c2f(comm);
+    MPI_Fint *const f = h->at;
+    if (h->fortran && ftk_log_of(h->ctx))
+        f[i] = ftk_log_handle_c2f(h->ctx, to);
+    else if (h->kind == FTK_HANDLE_COMM && h->fortran)
+        f[i] = MPI_Comm_c2f(to.comm);
+    else if (h->kind == FTK_HANDLE_COMM)
+        ((MPI_Comm *)h->at)[i] = to.comm;
+    else if (h->kind == FTK_HANDLE_REQUEST && h->fortran)
+        f[i] = MPI_Request_c2f(to.request);
+    else if (h->kind == FTK_HANDLE_REQUEST)
+        ((MPI_Request *)h->at)[i] = to.request;
+    else if (h->fortran)
+        f[i] = MPI_Message_c2f(to.message);
     else
-        ((MPI_Comm *)h->at)[i] = comm;
-}
-
-static void set_request(const struct ftk_handles *h, size_t i, MPI_Request request)
-{
-    if (h->fortran)
-        ((MPI_Fint *)h->at)[i] = ftk_log_request_c2f(h->ctx, request);
-    else
-        ((MPI_Request *)h->at)[i] = request;
-}
-
-static void set_message(const struct ftk_handles *h, size_t i, MPI_Message message)
-{
-    if (h->fortran)
-        ((MPI_Fint *)h->at)[i] = ftk_log_message_c2f(h->ctx, message);
-    else
-        ((MPI_Message *)h->at)[i] = message;
+        ((MPI_Message *)h->at)[i] = to.message;
 }
 
 /* ---- into a set ---------------------------------------------------------------------- */
@@ -83,20 +90,20 @@ static int check_without_log(const struct ftk_handles *h, size_t i)
                     h->name, i, h->kind == FTK_HANDLE_REQUEST ? "a request" : "a matched message");
 }
 
+/* The context whose log has the object: a communicator is of the one log of the process. */
+static const struct ftkit_ctx *logs(const struct ftk_handles *h)
+{
+    return h->kind == FTK_HANDLE_COMM ? logging() : ftk_log_of(h->ctx) ? h->ctx : NULL;
+}
+
 /* The number of the object that variable i holds. */
 static int number_of(const struct ftk_handles *h, size_t i, int64_t *number)
 {
-    const struct ftkit_ctx *logs = logging();
+    const struct ftkit_ctx *ctx = logs(h);
     *number = FTK_NO_HANDLE;
-    if (h->kind == FTK_HANDLE_COMM) {
-        *number = logs ? ftk_log_context_of(logs, comm_of(h, i)) : FTK_NO_HANDLE;
-        return FTKIT_OK;
-    }
-    if (!ftk_log_of(h->ctx))
-        return check_without_log(h, i);
-    *number = h->kind == FTK_HANDLE_REQUEST
-                  ? ftk_log_request_number(h->ctx, ftk_handles_request(h, i))
-                  : ftk_log_message_number(h->ctx, ftk_handles_message(h, i));
+    if (!ctx)
+        return h->kind == FTK_HANDLE_COMM ? FTKIT_OK : check_without_log(h, i);
+    *number = ftk_log_handle_number(ctx, handle_of(h, i));
     return *number != FTK_FOREIGN_HANDLE
                ? FTKIT_OK
                : ftk_fail(FTKIT_ERR_ARG,
@@ -134,14 +141,23 @@ static int pack(void *arg, void *buf, size_t bytes)
 
 /* ---- back ---------------------------------------------------------------------------- */
 
-static int comm_back(const struct ftk_handles *h, size_t i, int64_t context)
+static int set_back(const struct ftk_handles *h, size_t i, int64_t number)
 {
-    const struct ftkit_ctx *logs = logging();
-    MPI_Comm comm = logs ? comm_of(h, i) : MPI_COMM_NULL;
-    int rc =
-        logs ? ftk_log_comm_back(logs, context > INT32_MAX ? -1 : (int)context, &comm) : FTKIT_OK;
+    const struct ftkit_ctx *ctx = logs(h);
+    struct ftk_handle handle = { .kind = h->kind };
+    int rc = FTKIT_OK;
+    if (ctx)
+        handle = handle_of(h, i);
+    else if (h->kind == FTK_HANDLE_COMM)
+        handle.comm = MPI_COMM_NULL;
+    else if (h->kind == FTK_HANDLE_REQUEST)
+        handle.request = MPI_REQUEST_NULL;
+    else
+        handle.message = MPI_MESSAGE_NULL;
+    if (ctx)
+        rc = ftk_log_handle_back(ctx, number, &handle);
     if (rc == FTKIT_OK)
-        set_comm(h, i, comm);
+        set_handle(h, i, handle);
     return rc;
 }
 
@@ -155,12 +171,7 @@ static int unpack(void *arg, const void *buf, size_t bytes)
             h->n, bytes / sizeof number);
     for (size_t i = 0; rc == FTKIT_OK && i < h->n; i++) {
         memcpy(&number, (const char *)buf + i * sizeof number, sizeof number);
-        if (h->kind == FTK_HANDLE_COMM)
-            rc = comm_back(h, i, number);
-        else if (h->kind == FTK_HANDLE_REQUEST)
-            set_request(h, i, ftk_log_request_back(h->ctx, number));
-        else
-            set_message(h, i, ftk_log_message_back(h->ctx, number));
+        rc = set_back(h, i, number);
     }
     return rc;
 }

@@ -7,9 +7,7 @@
 #ifndef FTK_HANDLES_H
 #define FTK_HANDLES_H
 
-#include "core/context.h"
-
-enum ftk_handle_kind { FTK_HANDLE_COMM, FTK_HANDLE_REQUEST, FTK_HANDLE_MESSAGE };
+#include "core/log_ops.h"
 
 struct ftk_handles {
     struct ftkit_ctx *ctx;

@@ -29,10 +29,11 @@ int ftk_recovery_discard(struct ftkit_ctx *ctx)
     return ftk_contexts_retire(ctx, ftk_log.epoch.next);
 }
 
-int ftk_recovery_search(MPI_Comm s, const int *lost, int n, bool *all, bool *led)
+int ftk_recovery_search(
+    struct ftkit_ctx *ctx, MPI_Comm s, int root, const int *lost, int n, bool *all, bool *led)
 {
-    *all = *led = false;
-    return ftk_det_search(s, lost, n, all, led);
+    int rc = ftk_recovery_share_teams(ctx, s, root, n);
+    return rc == FTKIT_OK ? ftk_det_search(s, lost, n, all, led) : rc;
 }
 
 /* Whether all ranks of a plane roll back: then the events since the line are void there. */
@@ -70,9 +71,10 @@ static void lead_without(unsigned planes)
         ++*leader;
 }
 
-void ftk_recovery_stand_still(unsigned planes)
+void ftk_recovery_stand_still(unsigned planes, uint64_t next_event)
 {
     lead_without(planes);
+    ftk_calls_reschedule(next_event);
 }
 
 /* Whether all ranks of this plane have rolled back at the start of this epoch. */

@@ -24,11 +24,6 @@
 
 /* ---- opening and closing ------------------------------------------------------------- */
 
-static MPI_Comm comm_of_program(void)
-{
-    return ftk_log.vcomms.user ? ftk_log.vcomms.user->handle : MPI_COMM_NULL;
-}
-
 static int start_log(struct ftkit_ctx *ctx)
 {
     ctx->mode = FTKIT_MODE_TEAM;
@@ -134,9 +129,66 @@ static void enter_loop(void)
     ftk_requests_begin();
 }
 
-static const char *current_call(void)
+static struct ftk_log_facts facts(const struct ftkit_ctx *ctx)
 {
-    return ftk_mpi_call;
+    return (struct ftk_log_facts){ .call = ftk_mpi_call,
+        .comm = ftk_log.vcomms.user ? ftk_log.vcomms.user->handle : MPI_COMM_NULL,
+        .teams = ftk_teams(),
+        .repeats = ftk_calls_repeats(),
+        .of_earlier_job = ftk_line_of_earlier_job(ctx) };
+}
+
+/* ---- handles of the program's variables ------------------------------------------------ */
+
+static int64_t handle_number(struct ftk_handle h)
+{
+    switch (h.kind) {
+    case FTK_HANDLE_COMM:
+        return ftk_vcomm_image_context(h.comm);
+    case FTK_HANDLE_REQUEST:
+        return ftk_requests_number(h.request);
+    default:
+        return ftk_requests_message_number(h.message);
+    }
+}
+
+static int handle_back(int64_t number, struct ftk_handle *h)
+{
+    if (h->kind == FTK_HANDLE_COMM)
+        return ftk_vcomm_of_context(number > INT32_MAX ? -1 : (int)number, &h->comm);
+    if (h->kind == FTK_HANDLE_REQUEST)
+        h->request = ftk_requests_back(number);
+    else
+        h->message = ftk_requests_message_back(number);
+    return FTKIT_OK;
+}
+
+static struct ftk_handle handle_f2c(enum ftk_handle_kind kind, MPI_Fint handle)
+{
+    struct ftk_handle h = { .kind = kind };
+    switch (kind) {
+    case FTK_HANDLE_COMM:
+        h.comm = PMPI_Comm_f2c(handle);
+        break;
+    case FTK_HANDLE_REQUEST:
+        h.request = ftk_mpi_Request_f2c(handle);
+        break;
+    default:
+        h.message = ftk_mpi_Message_f2c(handle);
+    }
+    return h;
+}
+
+static MPI_Fint handle_c2f(struct ftk_handle h)
+{
+    switch (h.kind) {
+    case FTK_HANDLE_COMM:
+        return PMPI_Comm_c2f(h.comm);
+    case FTK_HANDLE_REQUEST:
+        return ftk_mpi_Request_c2f(h.request);
+    default:
+        return ftk_mpi_Message_c2f(h.message);
+    }
 }
 
 static void add_stats(ftkit_info *info)
@@ -190,34 +242,23 @@ void ftk_session_begin(void)
 static const struct ftk_log_ops log_ops = {
     .start = start_log,
     .close = close_log,
-    .call = current_call,
+    .facts = facts,
     .stats = add_stats,
     .matrix = ftk_matrix_save,
-    .comm = comm_of_program,
-    .context_of = ftk_vcomm_image_context,
-    .comm_back = ftk_vcomm_of_context,
-    .request_number = ftk_requests_number,
-    .request_back = ftk_requests_back,
-    .message_number = ftk_requests_message_number,
-    .message_back = ftk_requests_message_back,
-    .request_f2c = ftk_mpi_Request_f2c,
-    .request_c2f = ftk_mpi_Request_c2f,
-    .message_f2c = ftk_mpi_Message_f2c,
-    .message_c2f = ftk_mpi_Message_c2f,
+    .handle_number = handle_number,
+    .handle_back = handle_back,
+    .handle_f2c = handle_f2c,
+    .handle_c2f = handle_c2f,
     .decide = decide,
     .enter = ftk_alone_enter,
     .leave = ftk_alone_leave,
     .sound = ftk_alone_check,
-    .teams = ftk_teams,
-    .share_teams = ftk_recovery_share_teams,
     .search = ftk_recovery_search,
     .quiesce = ftk_recovery_quiesce,
     .discard = ftk_recovery_discard,
     .missed = ftk_recovery_missed,
     .install = ftk_recovery_install,
-    .reschedule = ftk_calls_reschedule,
     .stand_still = ftk_recovery_stand_still,
-    .repeats = ftk_calls_repeats,
     .pass_line = ftk_calls_pass_line,
     .replayed = ftk_calls_replayed,
     .outcome = ftk_calls_outcome,
@@ -227,7 +268,6 @@ static const struct ftk_log_ops log_ops = {
     .enter_loop = enter_loop,
     .leave_set_up = ftk_line_leave_set_up,
     .loaded = ftk_line_loaded,
-    .of_earlier_job = ftk_line_of_earlier_job,
     .calls_left = ftk_slog_calls_left,
     .drain = ftk_line_drain,
     .messages_sum = ftk_slog_sum,
