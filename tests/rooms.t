@@ -3,8 +3,8 @@
 # of request and a kind of memory are one file and one line each: the library is built once more
 # with the scheme triple (two buddies), the place object (no file that can be mapped), the level
 # plain (files without HDF5), the mode count (counts sends), the part witness (sees what happens to
-# the log), the kind of request tally (complete after some looks) and the kind of memory walled (the
-# process can neither read nor write it), and jobs lose processes with them.
+# the log), the kind of request countdown (complete after some looks) and the kind of memory walled
+# (the process can neither read nor write it), and jobs lose processes with them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -60,9 +60,9 @@ add_line('lib/core/det_modes.h', 'NODE', 'X(COUNT, count)');
 system("cp '$top/tests/rooms/count.c' '$here/lib/log/mode/mode_count.c'") == 0 or die "cp\n";
 add_line('lib/log/parts.h', 'coll', 'X(witness)');
 system("cp '$top/tests/rooms/witness.c' '$here/lib/log/coll/witness.c'") == 0 or die "cp\n";
-add_line('lib/log/req_kinds.h', 'COLL', 'X(TALLY, tally)');
-system("cp '$top/tests/rooms/tally.c' '$here/lib/log/request/kind_tally.c'") == 0 or die "cp\n";
-system("cp '$top/tests/rooms/tallies.c' '$here/tests/mpi/'") == 0 or die "cp\n";
+add_line('lib/log/req_kinds.h', 'COLL', 'X(COUNTDOWN, countdown)');
+system("cp '$top/tests/rooms/countdown.c' '$here/lib/log/request/kind_countdown.c'") == 0 or die "cp\n";
+system("cp '$top/tests/rooms/countdowns.c' '$here/tests/mpi/'") == 0 or die "cp\n";
 # the commands know no scheme, place or level by name: their objects do for this library, too
 add_line('lib/core/memory_kinds.h', 'HOST', 'X(WALLED, walled)');
 system("cp '$top/tests/rooms/walled.c' '$here/lib/core/memory_walled.c'") == 0 or die "cp\n";
@@ -73,7 +73,7 @@ my $lib = '$(TEST_OBJ)';
 delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL);
 if (!(builds('the library is built with one file and one line more for each', 900,
         qq(cd "$here" && exec make -j2 BUILD=build CC_OPT=-O1 LIB_OBJ="\\$lib" PROGRAM_OBJ="\\$objects" )
-            . 'build/mpi/solver build/mpi/farm build/mpi/tallies build/mpi/walls build/ftkit'))[0])
+            . 'build/mpi/solver build/mpi/farm build/mpi/countdowns build/mpi/walls build/ftkit'))[0])
 {
     done_testing();
     exit 1;
@@ -279,38 +279,38 @@ for my $line (qw(together apart)) {
 
 # ---- the kind of request: some are under way at each set, alone and among messages -----------------
 
-sub tallies # a job with tallies; its result
+sub countdowns # a job with countdowns; its result
 {
     my ($name, %o) = @_;
-    my $j = logged({ name => 'tallies', args => $o{args} // [] }, from => "$here/build", %o,
+    my $j = logged({ name => 'countdowns', args => $o{args} // [] }, from => "$here/build", %o,
         env => { FTKIT_LOG_TEAMS => 'rank', FTKIT_CHECKPOINT_PERIOD => '3 calls', %{ $o{env} // {} } });
     my ($result) = $j->{result} =~ /^(OK step 60 hash \w+ 0 wrong)/;
     ok($j->{rc} == 0 && $result && @{ $j->{faults} } == ($o{faults} // 1)
-            && $j->{log} !~ /^handles: |is not what it was/m, "tally: $name")
+            && $j->{log} !~ /^handles: |is not what it was/m, "countdown: $name")
         or diag("rc $j->{rc}, $j->{result}, faults @{$j->{faults}}\n", substr($j->{log}, 0, 3000));
     return ($result // '', "$j->{log}\n" . event_texts("$j->{dir}/events"));
 }
 
-my ($right) = tallies('no rank is lost', faults => 0);
-# at the second commit of a line apart the first one has tallies, and every rank has passed it
+my ($right) = countdowns('no rank is lost', faults => 0);
+# at the second commit of a line apart the first one has countdowns, and every rank has passed it
 my %kill = (together => 'app.mid:1:12:kill', apart => 'apart.commit:1:2:kill');
 for my $line (sort keys %kill) {
-    my ($result, $said) = tallies("a rank is lost, line = $line", fault => $kill{$line},
+    my ($result, $said) = countdowns("a rank is lost, line = $line", fault => $kill{$line},
         env => { FTKIT_CHECKPOINT_LINE => $line });
     is($result, $right, '... and the result is right');
-    is(join(' ', sort $said =~ /(rank \d+: a tally goes on after \d+ looks)$/mg),
-        'rank 1: a tally goes on after 0 looks rank 1: a tally goes on after 0 looks '
-            . 'rank 1: a tally goes on after 1 looks',
-        '... its replacement has the three tallies of the set, one of them with its look');
+    is(join(' ', sort $said =~ /(rank \d+: a countdown goes on after \d+ looks)$/mg),
+        'rank 1: a countdown goes on after 0 looks rank 1: a countdown goes on after 0 looks '
+            . 'rank 1: a countdown goes on after 1 looks',
+        '... its replacement has the three countdowns of the set, one of them with its look');
 }
-is((tallies('a rank waits for a tally without an end when all roll back',
+is((countdowns('a rank waits for a countdown without an end when all roll back',
         args => [ '-m', 'endless' ], fault => 'app.mid:1:9:kill', env => { FTKIT_LOG_TEAMS => 'all' }))[0],
     $right, '... and the result is right');
 {
-    my $j = logged({ name => 'tallies', args => [ '-m', 'loose', '-n', 2 ] }, from => "$here/build",
+    my $j = logged({ name => 'countdowns', args => [ '-m', 'loose', '-n', 2 ] }, from => "$here/build",
         env => { FTKIT_CHECKPOINT_PERIOD => '1 calls' });
-    isnt($j->{rc}, 0, 'tally: in no registered variable');
-    like($j->{log}, qr/a tally of 3 looks, under way: it is in no registered variable/,
+    isnt($j->{rc}, 0, 'countdown: in no registered variable');
+    like($j->{log}, qr/a countdown of 3 looks, under way: it is in no registered variable/,
         '... which ftkit_checkpoint() refuses by its name') or diag($j->{log});
 }
 

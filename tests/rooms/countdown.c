@@ -8,17 +8,17 @@
 #include "log/p2p.h"
 #include "log/req_ops.h"
 
-struct tally {
+struct countdown {
     uint64_t *word;
     uint64_t value, looks, had;
 };
 
-int tally_make(MPI_Comm comm, uint64_t *word, uint64_t value, uint64_t looks, bool persistent,
+int countdown_make(MPI_Comm comm, uint64_t *word, uint64_t value, uint64_t looks, bool persistent,
     MPI_Request *request);
 
-static struct tally *of(const struct ftk_req *r)
+static struct countdown *of(const struct ftk_req *r)
 {
-    return (struct tally *)(void *)r->own;
+    return (struct countdown *)(void *)r->own;
 }
 
 static void go_on(struct ftk_req *r, uint64_t had)
@@ -37,11 +37,11 @@ static int start(struct ftk_req *r)
 
 static int progress(struct ftk_req *r)
 {
-    struct tally *t = of(r);
-    if (++t->had < t->looks)
+    struct countdown *c = of(r);
+    if (++c->had < c->looks)
         return MPI_SUCCESS;
-    *t->word += t->value;
-    ftk_p2p_status(&r->status, MPI_PROC_NULL, (int)t->had, 0);
+    *c->word += c->value;
+    ftk_p2p_status(&r->status, MPI_PROC_NULL, (int)c->had, 0);
     return ftk_req_finish(r, MPI_SUCCESS);
 }
 
@@ -56,24 +56,24 @@ static int cancel(struct ftk_req *r)
 
 static void describe(const struct ftk_req *r, char *text, size_t room)
 {
-    snprintf(text, room, "a tally of %llu looks", (unsigned long long)of(r)->looks);
+    snprintf(text, room, "a countdown of %llu looks", (unsigned long long)of(r)->looks);
 }
 
 static int save(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
 {
-    const struct tally *t = of(r);
+    const struct countdown *c = of(r);
     bool found;
-    int rc = ftk_saving_place(s, t->word, 0, sizeof *t->word, &head[FTK_HEAD_PLACE], &found);
+    int rc = ftk_saving_place(s, c->word, 0, sizeof *c->word, &head[FTK_HEAD_PLACE], &found);
     if (rc != FTKIT_OK || !found)
         return rc != FTKIT_OK
                    ? rc
-                   : ftk_saved_nowhere(s->ctx, r, (const char *)t->word, 0, sizeof *t->word);
+                   : ftk_saved_nowhere(s->ctx, r, (const char *)c->word, 0, sizeof *c->word);
     uint64_t *w = ftk_words_extend(&s->w, 3);
     if (!w)
-        return ftk_fail(FTKIT_ERR_NOMEM, "a tally of a set");
-    w[0] = t->value;
-    w[1] = t->looks;
-    w[2] = t->had;
+        return ftk_fail(FTKIT_ERR_NOMEM, "a countdown of a set");
+    w[0] = c->value;
+    w[1] = c->looks;
+    w[2] = c->had;
     return FTKIT_OK;
 }
 
@@ -85,29 +85,29 @@ static int load(
     void *p;
     if (!w || !had) {
         free(had);
-        return w ? ftk_fail(FTKIT_ERR_NOMEM, "a tally of a set") : ftk_loading_damaged();
+        return w ? ftk_fail(FTKIT_ERR_NOMEM, "a countdown of a set") : ftk_loading_damaged();
     }
     *had = w[2];
     *rest = had;
     if (known)
         return FTKIT_OK;
     int rc = ftk_loading_address(l, &head[FTK_HEAD_PLACE], 0, sizeof(uint64_t), &p);
-    r->own = rc == FTKIT_OK ? malloc(sizeof(struct tally)) : NULL;
+    r->own = rc == FTKIT_OK ? malloc(sizeof(struct countdown)) : NULL;
     if (!r->own)
-        return rc == FTKIT_OK ? ftk_fail(FTKIT_ERR_NOMEM, "a tally of a set") : rc;
-    *of(r) = (struct tally){ .word = p, .value = w[0], .looks = w[1] };
+        return rc == FTKIT_OK ? ftk_fail(FTKIT_ERR_NOMEM, "a countdown of a set") : rc;
+    *of(r) = (struct countdown){ .word = p, .value = w[0], .looks = w[1] };
     return FTKIT_OK;
 }
 
 static void resume(struct ftk_req *r, const void *rest)
 {
     const uint64_t *had = rest;
-    ftk_report(FTKIT_DEBUG, "context %s: rank %d: a tally goes on after %llu looks",
+    ftk_report(FTKIT_DEBUG, "context %s: rank %d: a countdown goes on after %llu looks",
         ftk_log.ctx->cfg.name, ftk_log.me, (unsigned long long)*had);
     go_on(r, *had);
 }
 
-const struct ftk_req_ops ftk_req_kind_tally = { .start = start,
+const struct ftk_req_ops ftk_req_kind_countdown = { .start = start,
     .progress = progress,
     .cancel = cancel,
     .describe = describe,
@@ -115,21 +115,21 @@ const struct ftk_req_ops ftk_req_kind_tally = { .start = start,
     .load = load,
     .resume = resume };
 
-int tally_make(MPI_Comm comm, uint64_t *word, uint64_t value, uint64_t looks, bool persistent,
+int countdown_make(MPI_Comm comm, uint64_t *word, uint64_t value, uint64_t looks, bool persistent,
     MPI_Request *request)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     struct ftk_req *r = vc && !ftk_log_is_rolling_back() ? ftk_req_new() : NULL;
     *request = MPI_REQUEST_NULL;
     if (r)
-        r->own = malloc(sizeof(struct tally));
+        r->own = malloc(sizeof(struct countdown));
     if (!r || !r->own) {
         if (r)
             ftk_req_delete(r);
         return MPI_ERR_OTHER;
     }
-    *of(r) = (struct tally){ .word = word, .value = value, .looks = looks };
-    r->kind = FTK_REQ_TALLY;
+    *of(r) = (struct countdown){ .word = word, .value = value, .looks = looks };
+    r->kind = FTK_REQ_COUNTDOWN;
     r->vc = vc;
     if (persistent)
         ftk_req_persist(r);
