@@ -218,10 +218,10 @@ my $head = <<'END';
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-/* The Fortran entry points: see lib/log/fortran.h.  Those of the MPI itself are found when the
+/* The Fortran entry points: see lib/log/mpi/fortran.h.  Those of the MPI itself are found when the
  * program is one in Fortran. */
 #if __has_include(<mpif-c-constants-decl.h>) /* the MPI has Fortran */
-#include "log/fortran.h"
+#include "log/mpi/fortran.h"
 
 KEYS
 

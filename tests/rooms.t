@@ -58,9 +58,9 @@ add_line('lib/core/durable_levels.h', 'HDF5', 'X(PLAIN, plain, "plain files")');
 system("cp '$top/tests/rooms/plain.c' '$here/lib/store/durable/level_plain.c'") == 0 or die "cp\n";
 add_line('lib/core/det_modes.h', 'NODE', 'X(COUNT, count)');
 system("cp '$top/tests/rooms/count.c' '$here/lib/log/mode/mode_count.c'") == 0 or die "cp\n";
-add_line('lib/log/parts.h', 'coll', 'X(witness)');
+add_line('lib/log/base/parts.h', 'coll', 'X(witness)');
 system("cp '$top/tests/rooms/witness.c' '$here/lib/log/coll/witness.c'") == 0 or die "cp\n";
-add_line('lib/log/req_kinds.h', 'COLL', 'X(COUNTDOWN, countdown)');
+add_line('lib/log/request/req_kinds.h', 'COLL', 'X(COUNTDOWN, countdown)');
 system("cp '$top/tests/rooms/countdown.c' '$here/lib/log/request/kind_countdown.c'") == 0 or die "cp\n";
 system("cp '$top/tests/rooms/countdowns.c' '$here/tests/mpi/'") == 0 or die "cp\n";
 # the commands know no scheme, place or level by name: their objects do for this library, too

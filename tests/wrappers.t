@@ -168,7 +168,7 @@ ok(-s "$tmp/root/usr/$_", "... $_") for map({"lib/libftkit_mpi.$_"} qw(a so so.0
 
 put("$tmp/prog.c", <<'END');
 #define _GNU_SOURCE
-#include "log/find_layer.h"
+#include "log/base/find_layer.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -13,7 +13,7 @@
 
 #if __has_include("mpi_calls.h") /* the log is there */
 #include "core/binding.h"
-#include "log/find_layer.h"
+#include "log/base/find_layer.h"
 
 /* In send_mpifh.f90 and send_f08.f90. */
 void ftkit_f_send_mpifh(void);

@@ -19,9 +19,9 @@
 #define FTK_LOG_H
 
 #include "core/log_ops.h"
-#include "payload.h"
-#include "peers.h"
-#include "request.h"
+#include "log/payload/payload.h"
+#include "log/base/peers.h"
+#include "log/request/request.h"
 
 struct ftk_unexp;
 

@@ -10,7 +10,7 @@
 #ifndef FTK_LOG_MODE_H
 #define FTK_LOG_MODE_H
 
-#include "log/part.h"
+#include "log/base/part.h"
 
 struct ftk_det_mode {
     bool records;  /* determinants are recorded on the node, and repeated (det.h) */

@@ -7,9 +7,9 @@
 #ifndef FTK_LOG_P2P_H
 #define FTK_LOG_P2P_H
 
-#include "log/dtype.h"
-#include "log/runtime.h"
-#include "log/saved.h"
+#include "log/base/dtype.h"
+#include "log/base/runtime.h"
+#include "log/base/saved.h"
 
 /* ---- requests of the MPI ------------------------------------------------------------- */
 

@@ -29,7 +29,7 @@
 #include "bench.h"
 #include "calls.h"
 
-enum { BLOCKS = 40, COUNTS = 4, DET_BYTES = 16 /* of a determinant: lib/log/det.h */ };
+enum { BLOCKS = 40, COUNTS = 4, DET_BYTES = 16 /* of a determinant: lib/log/determinant/det.h */ };
 
 static int polled(int rc, MPI_Request *req)
 {

@@ -5,7 +5,7 @@
 #include <xxhash.h>
 
 #include "core/ftk.h"
-#include "log/find_layer.h"
+#include "log/base/find_layer.h"
 
 /* ---- messages: token, state of the sender, step, and what follows from them ---------- */
 

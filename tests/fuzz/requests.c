@@ -7,7 +7,7 @@
 #include "log/coll.h"
 #include "log/mode.h"
 #include "log/p2p.h"
-#include "log/recovery.h"
+#include "log/recovery/recovery.h"
 
 #define ROOM (256u << 10)
 #define REGION_BYTES (160u << 10)

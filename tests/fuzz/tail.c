@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz.h"
-#include "log/det.h"
-#include "log/part.h"
+#include "log/determinant/det.h"
+#include "log/base/part.h"
 #include "log/recovery/tail.h"
 
 #define ROOM (256u << 10)

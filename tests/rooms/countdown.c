@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "log/p2p.h"
-#include "log/req_ops.h"
+#include "log/request/req_ops.h"
 
 struct countdown {
     uint64_t *word;

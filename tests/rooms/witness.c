@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "log/part.h"
+#include "log/base/part.h"
 #include "set/region.h"
 
 static struct {

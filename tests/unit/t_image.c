@@ -10,15 +10,15 @@
 #include <cmocka.h>
 
 #include "core/context.h"
-#include "log/comm.h"
-#include "log/matrix.h"
+#include "log/vcomm/comm.h"
+#include "log/recovery/matrix.h"
 #include "log/mode.h"
 #include "log/p2p.h"
-#include "log/payload.h"
-#include "log/recovery.h"
+#include "log/payload/payload.h"
+#include "log/recovery/recovery.h"
 #include "log/recovery/steps.h"
 #include "log/recovery/tail.h"
-#include "log/set_up.h"
+#include "log/determinant/set_up.h"
 #include "set/region.h"
 
 enum { RANKS = 4, ROOM = 64, CALLS = 17 };

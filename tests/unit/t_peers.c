@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "core/ftk.h"
-#include "log/part.h"
+#include "log/base/part.h"
 
 enum { MANY = 1000000 };
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "log/det.h"
-#include "log/part.h"
+#include "log/determinant/det.h"
+#include "log/base/part.h"
 #include "log/recovery/tail.h"
 
 /* Places in the words of make(): two channels to this rank, one from it, two determinants. */

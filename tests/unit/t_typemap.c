@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "log/typemap.h"
+#include "log/base/typemap.h"
 
 enum { ROOM = 4096, KINDS = 17 };
 

@@ -7,8 +7,8 @@
 
 #include "core/ftk.h"
 #include "core/run_state.h"
-#include "log/alone.h"
-#include "log/part.h"
+#include "log/base/alone.h"
+#include "log/base/part.h"
 
 static _Atomic uintptr_t owner;      /* pthread_self() of the thread that is inside; 0: none */
 static int depth;                    /* nested calls of the owner */

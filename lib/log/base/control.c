@@ -6,7 +6,7 @@
 
 #include "detect/detect.h"
 #include "log/p2p.h"
-#include "log/control.h"
+#include "log/base/control.h"
 
 #define SHORT 64 /* words of a message whose buffer is used again for the next one */
 #define LOOK 16  /* so many more messages under way than after the last look: look again */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "log/p2p.h"
-#include "log/part.h"
+#include "log/base/part.h"
 
 /* ---- datatypes --------------------------------------------------------------------------
  * For the types used last: the size of an item, and whether the item is one piece without gaps. */

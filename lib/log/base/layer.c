@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "core/run_state.h"
-#include "log/find_layer.h"
-#include "log/layer.h"
-#include "log/part.h"
+#include "log/base/find_layer.h"
+#include "log/base/layer.h"
+#include "log/base/part.h"
 
 static const struct ftk_mpi_layer *layer;
 

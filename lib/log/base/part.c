@@ -1,12 +1,12 @@
 /* The parts of the log that is open (see part.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "log/part.h"
+#include "log/base/part.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "log/control.h"
+#include "log/base/control.h"
 
 struct ftk_parts ftk_parts;
 

@@ -2,13 +2,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include "log/peers.h"
+#include "log/base/peers.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "core/ftk.h"
-#include "log/part.h"
+#include "log/base/part.h"
 
 struct ftk_peers ftk_peers;
 

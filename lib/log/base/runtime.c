@@ -8,8 +8,8 @@
 #include "detect/detect.h"
 #include "energy/energy.h"
 #include "log/mode.h"
-#include "log/part.h"
-#include "log/runtime.h"
+#include "log/base/part.h"
+#include "log/base/runtime.h"
 
 struct ftk_log ftk_log;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/saved.h"
+#include "log/base/saved.h"
 #include "set/region.h"
 
 #define NAME_WORDS ((FTKIT_NAME_MAX + 1) / sizeof(uint64_t))

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/typemap.h"
+#include "log/base/typemap.h"
 
 /* The words of an entry: constructor, numbers of integers, addresses and types; then these.  The
  * types are references.  Addresses that are counts keep their sign. */

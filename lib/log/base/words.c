@@ -1,7 +1,7 @@
 /* Lists of words (see words.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "log/words.h"
+#include "log/base/words.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include <limits.h>
 
 #include "log/coll.h"
-#include "log/inter.h"
+#include "log/vcomm/inter.h"
 
 #define WINDOW 256 /* messages that a process has under way at most; of pairs ... */
 #define PAIRS 32   /* ... these many */

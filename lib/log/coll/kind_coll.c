@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "log/coll.h"
-#include "log/req_ops.h"
+#include "log/request/req_ops.h"
 
 static void describe(const struct ftk_req *r, char *text, size_t room)
 {

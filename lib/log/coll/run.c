@@ -17,8 +17,8 @@
 #include "log/coll.h"
 #include "log/mode.h"
 #include "log/p2p.h"
-#include "log/part.h"
-#include "log/set_up.h"
+#include "log/base/part.h"
+#include "log/determinant/set_up.h"
 
 /* Tags of persistent collectives per context.  The tags of plain contexts are below 2^27, where
  * those of comm.h begin; the tags of shared contexts are from 2^28 and 2^30 on. */

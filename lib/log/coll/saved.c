@@ -14,7 +14,7 @@
 
 #include "log/coll.h"
 #include "log/p2p.h"
-#include "log/saved.h"
+#include "log/base/saved.h"
 #include "set/region.h"
 
 /* The first words of a collective.  Then follow blocks of memory, each with its number of bytes:

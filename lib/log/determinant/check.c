@@ -1,7 +1,7 @@
 /* Determinants of a set that is being restored: nothing in them is trusted.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/log.h"
 
 #define OPEN_MAX (UINT64_C(1) << 24) /* wildcard receives under way at a cut */

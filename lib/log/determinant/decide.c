@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "det_inside.h"
-#include "log/part.h"
+#include "log/base/part.h"
 
 /* Count the determinants of one call at once.  A process that dies before that has reported no
  * outcome of the call. */

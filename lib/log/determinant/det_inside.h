@@ -16,7 +16,7 @@
 
 #include <stdatomic.h>
 
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/mode.h"
 
 /* ---- files (det_file.c) ------------------------------------------------------------------ */

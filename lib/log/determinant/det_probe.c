@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "det_inside.h"
-#include "log/set_up.h"
+#include "log/determinant/set_up.h"
 
 static struct ftk_det *copied; /* what ftk_det_next() has returned last */
 

@@ -1,14 +1,14 @@
 /* The record of set-up (see set_up.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "log/set_up.h"
+#include "log/determinant/set_up.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/part.h"
-#include "log/plane.h"
+#include "log/base/part.h"
+#include "log/base/plane.h"
 
 /* A replay may poll in vain a little longer than the lost process did behind its last outcome: a
  * clock may have ended the polling.  It must not poll for ever. */

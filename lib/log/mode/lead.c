@@ -28,11 +28,11 @@
 #include <string.h>
 
 #include "detect/detect.h"
-#include "log/control.h"
-#include "log/det.h"
+#include "log/base/control.h"
+#include "log/determinant/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
-#include "log/plane.h"
+#include "log/base/plane.h"
 
 /* A message of the leader, in words of 64 bits: this head, then the determinants. */
 struct head {

@@ -27,11 +27,11 @@
 #include "core/mpi_shim.h"
 #include "detect/detect.h"
 #include "detect/sure.h"
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
-#include "log/words.h"
-#include "log/control.h"
+#include "log/base/words.h"
+#include "log/base/control.h"
 #include "rounds.h"
 
 /* A message of determinants, in words of 64 bits: this head, then one part for each owner. */

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/control.h"
-#include "log/det.h"
+#include "log/base/control.h"
+#include "log/determinant/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
 

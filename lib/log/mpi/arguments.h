@@ -4,7 +4,7 @@
 #ifndef FTK_LOG_ARGUMENTS_H
 #define FTK_LOG_ARGUMENTS_H
 
-#include "log/control.h"
+#include "log/base/control.h"
 #include "log/mode.h"
 
 /* Check the arguments of a call on vc; receives: of a receive or a probe, which may have wildcards.

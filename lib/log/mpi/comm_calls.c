@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "core/escape.h"
-#include "log/attr.h"
+#include "log/vcomm/attr.h"
 #include "log/coll.h"
-#include "log/comm.h"
-#include "log/inter.h"
+#include "log/vcomm/comm.h"
+#include "log/vcomm/inter.h"
 #include "log/p2p.h"
-#include "log/part.h"
+#include "log/base/part.h"
 
 void ftk_mpi_failed(void)
 {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "log/coll.h"
-#include "log/comm.h"
-#include "log/inter.h"
-#include "log/part.h"
+#include "log/vcomm/comm.h"
+#include "log/vcomm/inter.h"
+#include "log/base/part.h"
 
 /* ---- making: before the exchange ----------------------------------------------------- */
 

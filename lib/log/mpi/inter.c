@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "log/coll.h"
-#include "log/comm.h"
-#include "log/inter.h"
-#include "log/plane.h"
+#include "log/vcomm/comm.h"
+#include "log/vcomm/inter.h"
+#include "log/base/plane.h"
 
 /* Tags of two leaders that construct an intercommunicator: behind the tags of all other
  * constructions. */

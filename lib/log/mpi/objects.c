@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "detect/detect.h"
 #include "log/coll.h"
-#include "log/dtype.h"
+#include "log/base/dtype.h"
 #include "log/p2p.h"
 #include "mpi_calls.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "log/p2p.h"
-#include "log/req_ops.h"
+#include "log/request/req_ops.h"
 #include "arguments.h"
 #include "mpi_calls.h"
 

@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "detect/detect.h"
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/p2p.h"
-#include "log/set_up.h"
+#include "log/determinant/set_up.h"
 #include "arguments.h"
 #include "mpi_calls.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "log/coll.h"
-#include "log/comm.h"
+#include "log/vcomm/comm.h"
 
 #define EDGES 32 /* of a member, in one exchange */
 

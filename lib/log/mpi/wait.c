@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
-#include "log/req_ops.h"
+#include "log/request/req_ops.h"
 #include "mpi_calls.h" /* foreign.h, too */
 
 /* Whether a wait counts the request h, which is r if it is one of the log.  Inactive requests are

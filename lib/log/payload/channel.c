@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/part.h"
+#include "log/base/part.h"
 
 static size_t in_bytes; /* memory of the reception records since the line */
 

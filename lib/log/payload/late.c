@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/part.h"
+#include "log/base/part.h"
 
 #define BLOCK ((size_t)64 << 10) /* bytes of a block, if no message is longer */
 #define KEPT 16                  /* blocks that stay for the next set, at most */

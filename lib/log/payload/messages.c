@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "core/hash.h"
-#include "log/plane.h"
-#include "log/runtime.h"
+#include "log/base/plane.h"
+#include "log/base/runtime.h"
 
 void ftk_slog_seal(struct ftk_entry *e)
 {

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "log/part.h"
+#include "log/base/part.h"
 
 /* A share of log.memory: a set is due then, and is written before the log is larger than
  * log.memory. */

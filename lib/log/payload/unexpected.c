@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "log/p2p.h"
-#include "log/part.h"
-#include "log/plane.h"
+#include "log/base/part.h"
+#include "log/base/plane.h"
 
 /* ---- unexpected messages ------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/tags.h"
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/p2p.h"
 #include "set/checkpoint.h"
 #include "set/policy.h"

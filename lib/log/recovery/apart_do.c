@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/tags.h"
-#include "log/alone.h"
-#include "log/det.h"
+#include "log/base/alone.h"
+#include "log/determinant/det.h"
 #include "log/p2p.h"
 #include "set/checkpoint.h"
 #include "set/number.h"

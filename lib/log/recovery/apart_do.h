@@ -8,7 +8,7 @@
 
 #include "core/log_ops.h"
 #include "detect/tally.h"
-#include "log/recovery.h"
+#include "log/recovery/recovery.h"
 #include "set/cut.h"
 #include "set/flush_start.h"
 #include "apart_step.h"

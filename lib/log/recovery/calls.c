@@ -9,8 +9,8 @@
  * a call at the line. */
 #include <stdlib.h>
 
-#include "log/control.h"
-#include "log/recovery.h"
+#include "log/base/control.h"
+#include "log/recovery/recovery.h"
 #include "set/policy.h"
 
 void ftk_calls_reschedule(uint64_t next_event)

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "core/epoch.h"
 #include "detect/sure.h"
-#include "log/control.h"
+#include "log/base/control.h"
 #include "log/p2p.h"
 #include "steps.h"
 

@@ -1,7 +1,7 @@
 /* Draining: take the messages in flight from the MPI before the program asks for them.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "log/control.h"
+#include "log/base/control.h"
 #include "log/mode.h"
 #include "log/p2p.h"
 #include "draining.h"

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/part.h"
-#include "log/plane.h"
-#include "log/recovery.h"
-#include "log/set_up.h"
+#include "log/base/part.h"
+#include "log/base/plane.h"
+#include "log/recovery/recovery.h"
+#include "log/determinant/set_up.h"
 #include "set/region.h"
 #include "store/durable/sets.h"
 #include "old_image.h"

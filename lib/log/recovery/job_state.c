@@ -7,9 +7,9 @@
 #include "detect/sure.h"
 #include "log/mode.h"
 #include "log/p2p.h"
-#include "log/part.h"
-#include "log/plane.h"
-#include "log/recovery.h"
+#include "log/base/part.h"
+#include "log/base/plane.h"
+#include "log/recovery/recovery.h"
 #include "set/checkpoint.h"
 #include "steps.h"
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "log/p2p.h"
-#include "log/plane.h"
-#include "log/recovery.h"
-#include "log/saved.h"
+#include "log/base/plane.h"
+#include "log/recovery/recovery.h"
+#include "log/base/saved.h"
 #include "set/handles.h"
 #include "steps.h"
 

@@ -13,9 +13,9 @@
 #include "core/log_ops.h"
 #include "core/tags.h"
 #include "detect/detect.h"
-#include "log/matrix.h"
-#include "log/part.h"
-#include "log/plane.h"
+#include "log/recovery/matrix.h"
+#include "log/base/part.h"
+#include "log/base/plane.h"
 #include "store/file.h"
 
 enum { ROW_WORDS = 3 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "core/tags.h"
-#include "log/control.h"
+#include "log/base/control.h"
 #include "log/p2p.h"
 
 /* The numbers for one rank, on their way to that rank. */

@@ -9,7 +9,7 @@
  * versions 2 to 5 have no record of set-up, and their set-up log does not name receives. */
 #include "old_image.h"
 
-#include "log/comm.h"
+#include "log/vcomm/comm.h"
 
 enum { MAGIC, COMMS, UNEXPECTED, SETUP, CALLS, MATRIX, RANKS, TAIL, RECORD, HEAD };
 enum { ROW = 3 /* words of the matrix for each rank */ };

@@ -4,7 +4,7 @@
 #ifndef FTK_LOG_OLD_IMAGE_H
 #define FTK_LOG_OLD_IMAGE_H
 
-#include "log/part.h"
+#include "log/base/part.h"
 
 enum {
     FTK_STATE_MAGIC = 0x6c6b7466,

@@ -9,8 +9,8 @@
 
 #include "core/tags.h"
 #include "detect/sure.h"
-#include "log/control.h"
-#include "log/det.h"
+#include "log/base/control.h"
+#include "log/determinant/det.h"
 #include "log/p2p.h"
 #include "steps.h"
 

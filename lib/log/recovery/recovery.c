@@ -13,10 +13,10 @@
 
 #include "detect/nap.h"
 #include "log/mode.h"
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/p2p.h"
-#include "log/plane.h"
-#include "log/recovery.h"
+#include "log/base/plane.h"
+#include "log/recovery/recovery.h"
 #include "apart.h"
 #include "steps.h"
 

@@ -17,10 +17,10 @@
 #include <string.h>
 
 #include "log/p2p.h"
-#include "log/part.h"
-#include "log/plane.h"
-#include "log/recovery.h"
-#include "log/req_ops.h"
+#include "log/base/part.h"
+#include "log/base/plane.h"
+#include "log/recovery/recovery.h"
+#include "log/request/req_ops.h"
 #include "set/handles.h"
 #include "steps.h"
 

@@ -7,7 +7,7 @@
 #define FTK_LOG_STEPS_H
 
 #include "core/log_ops.h"
-#include "log/part.h"
+#include "log/base/part.h"
 
 /* ---- contexts.c ---------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "log/p2p.h"
-#include "log/words.h"
+#include "log/base/words.h"
 #include "steps.h"
 
 #define SUPPRESS_WORDS 5

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/det.h"
-#include "log/part.h"
+#include "log/determinant/det.h"
+#include "log/base/part.h"
 
 enum { CHANNEL = 4, DET = sizeof(struct ftk_det) / sizeof(uint64_t) };
 _Static_assert(sizeof(struct ftk_det) == DET * sizeof(uint64_t), "a determinant is whole words");

@@ -12,7 +12,7 @@
 #ifndef FTK_LOG_TAIL_H
 #define FTK_LOG_TAIL_H
 
-#include "log/words.h"
+#include "log/base/words.h"
 
 /* At a line apart whose numbers all ranks have announced: append the tail. */
 int ftk_tail_write(struct ftk_words *w);

@@ -11,7 +11,7 @@
 #include "core/teams.h"
 #include "detect/sure.h"
 #include "log/p2p.h"
-#include "log/recovery.h"
+#include "log/recovery/recovery.h"
 #include "steps.h"
 
 static int *table; /* [n] */

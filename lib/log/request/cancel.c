@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "detect/detect.h"
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/p2p.h"
 
 /* Ask the MPI to cancel a receive, and wait until it is complete: cancelled, or with a message. */

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "log/p2p.h"
-#include "log/layer.h"
+#include "log/base/layer.h"
 
 static struct ftk_foreign_request *find(MPI_Request h)
 {

@@ -1,10 +1,10 @@
 /* Receives as a kind of request.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
-#include "log/req_ops.h"
+#include "log/request/req_ops.h"
 
 /* A receive may get a message at once that is too long for its buffer: the wait returns the
  * error. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "log/p2p.h"
-#include "log/req_ops.h"
+#include "log/request/req_ops.h"
 
 /* ---- buffered ---------------------------------------------------------------------------
  * Between teams the log is the buffer; inside, the program's buffer is left alone, too: the

@@ -2,12 +2,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
-#include "log/part.h"
-#include "log/control.h"
-#include "log/set_up.h"
+#include "log/base/part.h"
+#include "log/base/control.h"
+#include "log/determinant/set_up.h"
 
 static bool is_aside_busy(void);
 static bool in_turn(uint64_t seq, const struct ftk_envelope *found);

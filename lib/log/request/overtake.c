@@ -9,7 +9,7 @@
 
 #include "log/log.h"
 #include "log/p2p.h"
-#include "log/part.h"
+#include "log/base/part.h"
 
 struct completed {
     uint64_t seq;        /* of its receive */

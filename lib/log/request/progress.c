@@ -5,11 +5,11 @@
 #include "detect/nap.h"
 #include "detect/watchdog.h"
 #include "log/mode.h"
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/p2p.h"
-#include "log/part.h"
-#include "log/req_ops.h"
-#include "log/set_up.h"
+#include "log/base/part.h"
+#include "log/request/req_ops.h"
+#include "log/determinant/set_up.h"
 
 #define TURNS_CLOCK 64 /* looks at requests for each look at the clock */
 #define LONG_S 1.0     /* a wait that others may hear of */

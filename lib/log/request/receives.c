@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
-#include "log/det.h"
-#include "log/part.h"
+#include "log/determinant/det.h"
+#include "log/base/part.h"
 
 static bool is_numbered(const struct ftk_req *r)
 {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "log/mode.h"
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/p2p.h"
-#include "log/set_up.h"
+#include "log/determinant/set_up.h"
 
 /* ---- draining ------------------------------------------------------------------------ */
 

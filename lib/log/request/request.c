@@ -9,8 +9,8 @@
 #include "core/mpi_shim.h"
 #include "log/mode.h"
 #include "log/p2p.h"
-#include "log/part.h"
-#include "log/req_ops.h"
+#include "log/base/part.h"
+#include "log/request/req_ops.h"
 
 #define POOL_MAX (1u << 22)
 

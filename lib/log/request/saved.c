@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "log/p2p.h"
-#include "log/plane.h"
-#include "log/req_ops.h"
+#include "log/base/plane.h"
+#include "log/request/req_ops.h"
 #include "set/region.h"
 
 /* ---- for all kinds ------------------------------------------------------------------- */

@@ -5,10 +5,10 @@
 
 #include "log/coll.h"
 #include "log/mode.h"
-#include "log/det.h"
+#include "log/determinant/det.h"
 #include "log/p2p.h"
-#include "log/part.h"
-#include "log/set_up.h"
+#include "log/base/part.h"
+#include "log/determinant/set_up.h"
 
 #define REAP 64    /* sends under way before a look at them, which may yield the processor */
 #define MUCH 16384 /* bytes of a logged message that is sent before it is copied */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "log/p2p.h"
-#include "log/req_ops.h"
+#include "log/request/req_ops.h"
 
 static void rank_text(const struct ftk_req *r, char *text, size_t room)
 {

@@ -1,9 +1,9 @@
 /* Attributes of virtual communicators (see attr.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "log/attr.h"
+#include "log/vcomm/attr.h"
 
-#include "log/layer.h"
+#include "log/base/layer.h"
 
 /* The keys whose creation libftkit_mpi has seen. */
 static const struct ftk_keyval *keyvals(size_t *n)

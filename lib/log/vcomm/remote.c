@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/inter.h"
+#include "log/vcomm/inter.h"
 
 struct ftk_remote *ftk_remote_new(int members)
 {

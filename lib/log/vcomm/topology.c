@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/comm.h"
+#include "log/vcomm/comm.h"
 
 /* A copy, which is not NULL even if it is empty; NULL: no memory. */
 int *ftk_topo_ints(const int *from, int n)

@@ -20,10 +20,10 @@
 
 #include "detect/detect.h"
 #include "detect/misuse.h"
-#include "log/attr.h"
-#include "log/comm.h"
-#include "log/inter.h"
-#include "log/part.h"
+#include "log/vcomm/attr.h"
+#include "log/vcomm/comm.h"
+#include "log/vcomm/inter.h"
+#include "log/base/part.h"
 #include "replica/planes.h"
 
 #define SLOTS ((size_t)8192)

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "core/log_ops.h"
-#include "log/comm.h"
-#include "log/inter.h"
-#include "log/plane.h"
+#include "log/vcomm/comm.h"
+#include "log/vcomm/inter.h"
+#include "log/base/plane.h"
 
 enum { HEAD = 3, NUMBERS = 6, LISTS = 8 };
 

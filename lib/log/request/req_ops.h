@@ -12,7 +12,7 @@
 #define FTK_LOG_REQ_OPS_H
 
 #include "log/log.h"
-#include "log/saved.h"
+#include "log/base/saved.h"
 
 struct ftk_req_ops {
     /* A complete request still needs its datatype: a set finds its memory by the datatype. */

@@ -5,7 +5,7 @@
 #define FTK_LOG_ENVELOPE_H
 
 #include "core/ftk.h"
-#include "own_comms.h"
+#include "log/base/own_comms.h"
 
 #define FTK_LOG_CONTEXTS 64 /* plain contexts, at most; log.contexts of them are made */
 /* Communicators of the MPI behind the contexts: one for each plain context, one for collectives,

@@ -10,7 +10,7 @@
 #define FTK_LOG_PART_H
 
 #include "log/log.h"
-#include "log/parts.h"
+#include "log/base/parts.h"
 
 /* How a line is passed. */
 enum ftk_pass {

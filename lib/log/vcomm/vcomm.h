@@ -6,7 +6,7 @@
 
 #include <mpi.h>
 
-#include "envelope.h"
+#include "log/base/envelope.h"
 
 /* ---- virtual communicators ----------------------------------------------------------- */
 

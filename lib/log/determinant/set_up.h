@@ -12,7 +12,7 @@
 #ifndef FTK_LOG_SET_UP_H
 #define FTK_LOG_SET_UP_H
 
-#include "log/det.h"
+#include "log/determinant/det.h"
 
 /* Number of a receive of a collective that set-up has begun: all of them have it. */
 #define FTK_SET_UP_COLL ((UINT32_C(1) << 31) - 1)

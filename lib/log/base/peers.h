@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "envelope.h"
+#include "log/base/envelope.h"
 
 struct ftk_entry;
 

@@ -6,10 +6,10 @@
 
 #include <mpi.h>
 
-#include "req_kinds.h"
-#include "req_recv.h"
-#include "req_send.h"
-#include "vcomm.h"
+#include "log/request/req_kinds.h"
+#include "log/request/req_recv.h"
+#include "log/request/req_send.h"
+#include "log/vcomm/vcomm.h"
 
 /* ---- requests ---------------------------------------------------------------------------
  * The objects behind the program's MPI_Request handles.  A request is its arguments, a state, and

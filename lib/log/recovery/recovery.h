@@ -5,7 +5,7 @@
 #define FTK_LOG_RECOVERY_H
 
 #include "log/log.h"
-#include "log/words.h"
+#include "log/base/words.h"
 
 int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
 int ftk_recovery_search(

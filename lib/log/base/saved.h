@@ -9,7 +9,7 @@
 #ifndef FTK_LOG_SAVED_H
 #define FTK_LOG_SAVED_H
 
-#include "log/typemap.h"
+#include "log/base/typemap.h"
 
 struct ftk_region;
 

@@ -12,7 +12,7 @@
 
 #include <mpi.h>
 
-#include "log/words.h"
+#include "log/base/words.h"
 
 /* A list that is being written. */
 struct ftk_typemap {

@@ -4,7 +4,7 @@
 #ifndef FTK_LOG_REQ_RECV_H
 #define FTK_LOG_REQ_RECV_H
 
-#include "envelope.h"
+#include "log/base/envelope.h"
 
 struct ftk_req_recv {
     void *buf;

@@ -8,7 +8,7 @@
 #ifndef FTK_LOG_CONTROL_H
 #define FTK_LOG_CONTROL_H
 
-#include "log/part.h"
+#include "log/base/part.h"
 
 /* A control message that has come. */
 struct ftk_control {
