@@ -151,9 +151,9 @@ static inline MPI_Comm ftk_program_comm(const struct ftkit_ctx *ctx)
     return ctx->log ? ctx->log->facts(ctx).comm : ctx->comms.app;
 }
 
-/* The number of the object in a set that is being written; that of a communicator is the same after a
- * rollback, and in a replacement.  FTK_NO_HANDLE: the handle is null, or is no communicator of the
- * log.  FTK_FOREIGN_HANDLE: not of the program's messages.  These functions need the log. */
+/* The number of the object in a set that is being written; that of a communicator is the same after
+ * a rollback, and in a replacement.  FTK_NO_HANDLE: the handle is null, or is no communicator of
+ * the log.  FTK_FOREIGN_HANDLE: not of the program's messages.  These functions need the log. */
 enum { FTK_NO_HANDLE = -1, FTK_FOREIGN_HANDLE = -2 };
 static inline int64_t ftk_log_handle_number(const struct ftkit_ctx *ctx, struct ftk_handle h)
 {

@@ -35,9 +35,9 @@ struct ftk_model_placement {
     int group, parity; /* with FTK_MODEL_PARITY: nodes of a group, of which so many may be lost */
 };
 
-/* The probability that the loss of f of n nodes loses no determinant (COMM of section 7.3: each lost
- * node exchanges messages with so many others, which have its determinants, and none of them is
- * lost). */
+/* The probability that the loss of f of n nodes loses no determinant (COMM of section 7.3: each
+ * lost node exchanges messages with so many others, which have its determinants, and none of them
+ * is lost). */
 double ftk_model_comm(int n, int f, int acquaintances);
 
 /* Survivability, the sum of s(i) p(i): s(i) is the probability that all data survive the loss of i

@@ -30,8 +30,8 @@ struct ftk_flip {
 };
 
 struct ftkit_ctx;
-/* This rank is in ftkit_checkpoint(), and looks for events there: fulfil a request for this rank, if
- * a set is committed.  Otherwise the request waits. */
+/* This rank is in ftkit_checkpoint(), and looks for events there: fulfil a request for this rank,
+ * if a set is committed.  Otherwise the request waits. */
 void ftk_flip_look(struct ftkit_ctx *ctx);
 
 #endif

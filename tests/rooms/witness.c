@@ -1,6 +1,6 @@
 /* A part of the message log for tests/rooms.t: it sees all that happens to the log, and reports it
- * at the end.  The number of lines is its state in a set, once in the region of the log, and once in
- * a system region of its own.
+ * at the end.  The number of lines is its state in a set, once in the region of the log, and once
+ * in a system region of its own.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>

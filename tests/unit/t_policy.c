@@ -76,8 +76,8 @@ static void a_request_that_is_served(void **state)
     assert_int_equal(ctx.policy.requested, 1);
 }
 
-/* Which calls of ftkit_wait() are at the line: before the first call after a restore, and behind the
- * call that wrote the line, while the replicated regions are as they were there. */
+/* Which calls of ftkit_wait() are at the line: before the first call after a restore, and behind
+ * the call that wrote the line, while the replicated regions are as they were there. */
 static void calls_at_the_line(void **state)
 {
     static const struct ftk_log_ops ops; /* a log, of which nothing is asked */

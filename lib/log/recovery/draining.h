@@ -65,8 +65,8 @@ struct ftk_draining {
 /* The answer to the question of d->state; moves d->state. */
 enum ftk_draining_action ftk_draining_step(struct ftk_draining *d, bool yes);
 
-/* Whether messages of a sender are in flight.  received: recorded here; unreported: arrived, and not
- * recorded yet; announced: sent, as the sender has said. */
+/* Whether messages of a sender are in flight.  received: recorded here; unreported: arrived, and
+ * not recorded yet; announced: sent, as the sender has said. */
 bool ftk_draining_is_behind(uint64_t received, size_t unreported, uint64_t announced);
 
 #endif
