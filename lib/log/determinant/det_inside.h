@@ -19,6 +19,8 @@
 #include "log/determinant/det.h"
 #include "log/mode.h"
 
+#pragma GCC visibility push(hidden) /* variables are found without the table of the library */
+
 /* ---- files (det_file.c) ------------------------------------------------------------------ */
 
 #define FTK_DET_MAGIC 0x746564666b746631u
@@ -156,5 +158,7 @@ void ftk_det_append(struct ftk_det det);
 /* ---- outcomes (det_probe.c) -------------------------------------------------------------- */
 
 void ftk_det_forget_copy(void);
+
+#pragma GCC visibility pop
 
 #endif

@@ -121,7 +121,8 @@ void ftk_det_before_send(void)
 {
     if (!ftk_det_counts())
         return;
-    ftk_det_pass_nothings();
+    if (ftk_det_course.at < ftk_det_course.plan) /* no call in a send without a replay */
+        ftk_det_pass_nothings();
     if (ftk_det_course.nothings == 0 || ftk_det_upcoming())
         return;
     ftk_det_append((struct ftk_det){ FTK_DET_NONE, ftk_det_course.nothings, 0, 0 });
