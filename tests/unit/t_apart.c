@@ -268,7 +268,7 @@ static void restore(int rank, uint64_t line)
     struct rank *p = &ranks[rank];
     const struct set *s = set_of(line);
     if (p->dead) {
-        ftk_tally_close(p->tally);
+        close_tally(p);
         *p = (struct rank){ .weight = p->weight };
     } else {
         (void)on(rank, FTK_ON_ROLLBACK);
@@ -435,6 +435,13 @@ static bool is_at_a_commit(void)
     return false;
 }
 
+static void end(void)
+{
+    for (int i = 0; i < n; i++)
+        close_tally(&ranks[i]);
+    figures.runs++;
+}
+
 static void run(uint64_t s, int nranks, unsigned failures_mille)
 {
     begin(s, nranks);
@@ -457,7 +464,7 @@ static void run(uint64_t s, int nranks, unsigned failures_mille)
             (void)on(i, FTK_ON_ROLLBACK);
             RULE(i, !ranks[i].open && !ranks[i].halted && ranks[i].r.state == FTK_APART_AWAY);
         }
-        figures.runs++;
+        end();
         return;
     }
     calm = true;
@@ -466,11 +473,9 @@ static void run(uint64_t s, int nranks, unsigned failures_mille)
         repair_if_all_know();
     }
     RULE(0, is_at_rest()); /* no rank waits for ever, and no request of the program is lost */
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         figures.halts += ranks[i].halted;
-        ftk_tally_close(ranks[i].tally);
-    }
-    figures.runs++;
+    end();
 }
 
 static int set_up(void **state)

@@ -108,6 +108,14 @@ static bool heard(int rank, enum ftk_apart_round round, struct ftk_vote *v)
     return ftk_tally_heard(ranks[rank].tally, round_number(ranks[rank].r.set, round), v);
 }
 
+static void close_tally(struct rank *p)
+{
+    in_close = true;
+    ftk_tally_close(p->tally);
+    in_close = false;
+    p->tally = NULL;
+}
+
 /* ---- messages of the program ------------------------------------------------------------- */
 
 static void receive(int rank, int from)
@@ -393,8 +401,7 @@ static void act(int rank, const struct ftk_apart_action *a)
         RULE(rank, ftk_tally_ask(p->tally, a->number) == FTKIT_OK);
         break;
     case FTK_DO_END_TALLY:
-        ftk_tally_close(p->tally);
-        p->tally = NULL;
+        close_tally(p);
         p->writes = false;
         break;
     case FTK_DO_START_FLUSH:
