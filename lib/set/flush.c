@@ -256,13 +256,14 @@ int ftk_flush_drain(struct ftkit_ctx *ctx, struct ftk_chan *ch, enum ftk_drain c
         int rc = ftk_vote(ch, ctx->nranks, &v);
         if (rc == FTKIT_OK && !ftk_vote_is_same(&v, FTK_VOTE_CALLS))
             return ftk_flush_mismatch(ctx, &v);
-        if (rc != FTKIT_OK || !ftk_flush_agreed(ctx, &v))
+        const bool done = rc != FTKIT_OK || !ftk_flush_agreed(ctx, &v);
+        ftk_flush_look(ctx); /* also at the end: the file system may answer again */
+        if (done)
             return rc;
         struct timespec t = { 0, (long)(1e9 * pause_s) };
         (void)nanosleep(&t, NULL); /* a shorter sleep does no harm */
         pause_s = 2 * pause_s < PAUSE_MAX_S ? 2 * pause_s : PAUSE_MAX_S;
         ftk_watchdog_progress(ctx->dog);
-        ftk_flush_look(ctx);
     }
 }
 
