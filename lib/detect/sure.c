@@ -18,6 +18,7 @@ struct call {
     int *to, *to_at, *from, *from_at; /* [n] lengths and offsets, if the blocks differ in length */
     MPI_Datatype type;                /* of a reduction */
     MPI_Op op;
+    struct kept *room; /* to keep the buffers */
 };
 
 /* ---- buffers that are kept ----------------------------------------------------------- */
@@ -30,11 +31,8 @@ static struct kept {
 
 static void keep(struct call *c)
 {
-    struct kept *k = malloc(sizeof *k);
-    if (!k)
-        return; /* the buffers are never freed */
-    *k = (struct kept){ .next = kept, .v = { c->out, c->in, c->to } };
-    kept = k;
+    *c->room = (struct kept){ .next = kept, .v = { c->out, c->in, c->to } };
+    kept = c->room;
 }
 
 void ftk_sure_close(void)
@@ -75,6 +73,8 @@ static int no_room(struct call *c)
     free(c->out);
     free(c->in);
     free(c->to);
+    free(c->room);
+    c->out = NULL; /* finish_min() looks at this */
     if (c->s->ch) {
         const int rc = ftk_chan_break(c->s->ch, MPI_ERR_NO_MEM, c->s->what);
         return rc != FTKIT_OK ? rc : FTKIT_ERR_PEER;
@@ -93,7 +93,8 @@ static int allocate(struct call *c, size_t out, size_t in, bool lists)
     c->out = malloc(out + 1);
     c->in = malloc(in + 1);
     c->to = lists ? malloc(4 * (size_t)c->n * sizeof *c->to) : NULL;
-    if (!c->out || !c->in || (lists && !c->to))
+    c->room = malloc(sizeof *c->room);
+    if (!c->out || !c->in || (lists && !c->to) || !c->room)
         return no_room(c);
     if (lists) {
         c->to_at = c->to + c->n;
@@ -200,6 +201,7 @@ static int end_call(struct call *c, int rc, bool good)
     free(c->out);
     free(c->in);
     free(c->to);
+    free(c->room);
     return rc;
 }
 
