@@ -137,7 +137,7 @@ static int meet_programs(struct ftkit_ctx *ctx, struct comparing *c)
 }
 
 /* The processes have different executables, and mpirun counts them as one program: a script may
- * have chosen.  A lost rank would be replaced by whatever executable comes.  Returns an error. */
+ * have chosen them.  A lost rank could be replaced by another executable.  Returns an error. */
 static int name_executables(
     struct ftkit_ctx *ctx, struct comparing *c, const struct ftk_identity *own)
 {

@@ -252,7 +252,7 @@ void ftk_event_list_end(struct ftk_event *e)
 }
 
 /* One thread at a time is in write(), so that a file system that does not answer holds one thread
- * only, and not the watchdog, too.  false: another thread has been there for BUSY_S. */
+ * only, and not the watchdog, too.  false: another thread has been in write() for BUSY_S. */
 static bool enter_write(void)
 {
     const struct timespec turn = { 0, 20000 };

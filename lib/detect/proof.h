@@ -53,8 +53,8 @@ void ftk_proof_reduce(const int64_t *in, int64_t *inout, size_t words);
  *   under way --the MPI returns success, the proof does not hold--> UNPROVEN
  *   under way --the MPI returns success, the proof holds----------> PROVEN
  *
- * After FAILED and UNPROVEN the rest of the call may still write to the buffers.  UNPROVEN is a
- * failure that no other rank may know of: the rank makes sure that no other rank waits for it. */
+ * After FAILED and UNPROVEN the rest of the call may still write to the buffers.  After UNPROVEN
+ * perhaps no other rank knows of the failure: the rank makes sure that no rank waits for it. */
 enum ftk_proof_end { FTK_PROOF_PROVEN, FTK_PROOF_FAILED, FTK_PROOF_UNPROVEN };
 enum ftk_proof_end ftk_proof_end(bool success, bool holds);
 

@@ -6,7 +6,7 @@
 
 #include "core/context.h"
 
-/* When a region is restored: the orders one after the other. */
+/* When a region is restored: all regions of one value before those of the next value. */
 enum ftk_restore_order {
     FTK_RESTORE_DATA,
     FTK_RESTORE_OBJECTS, /* makes the requests and communicators of the set */
@@ -25,9 +25,9 @@ struct ftk_system_region {
     bool late;     /* line apart: packed at the end of the set, not at the cut */
     bool note;     /* no state: saved, but never restored */
     bool may_lack; /* a set without the region can be restored, too */
-    /* The contents differ, and are not compared: */
-    bool differs_in_ranks;    /* ... as kind and size are between ranks (shapes.h) */
-    bool differs_in_replicas; /* ... between the replicas of a rank (replicas.h) */
+    /* Regions that may differ; a comparison leaves them out: */
+    bool differs_in_ranks;    /* ... in kind and size, between ranks (shapes.h) */
+    bool differs_in_replicas; /* ... in contents, between the replicas of a rank (replicas.h) */
     /* The variables of the program that a restore sets; NULL: none. */
     void (*variables)(const void *arg, const void **at, size_t *bytes);
 };

@@ -25,8 +25,8 @@ struct ftk_control_kind {
     int (*handle)(const struct ftk_control *c);
 };
 
-/* The context of each message of the program: the control messages of this kind go before that
- * message, on its communicator.  At most one kind is in band.  Its tag is FTK_CONTROL_TAG, which
+/* In band: a control message of this kind goes before a message of the program, on the communicator
+ * of that message.  At most one kind is in band.  Its tag is FTK_CONTROL_TAG, which
  * the program cannot use then. */
 enum { FTK_CONTROL_IN_BAND = -1, FTK_CONTROL_TAG = INT32_MAX }; /* MPI_TAG_UB of Open MPI */
 
@@ -48,8 +48,8 @@ bool ftk_control_uses(int context);
 /* Receive a control message that a matched probe has found, count it, and give it to its kind.  MPI
  * codes. */
 int ftk_control_handle(int context, MPI_Message *m, const MPI_Status *s);
-/* The next control message in band of a source, if the MPI has one; *found: there was one.  Then:
- * all of them. */
+/* The next control message in band of a source, if the MPI has one; *found: there was one.
+ * ftk_control_all(): all control messages in band of the source. */
 int ftk_control_next(int context, int source, int *found);
 int ftk_control_all(int context, int source);
 /* The next one in a context of own_comms.h.  source: or MPI_ANY_SOURCE. */

@@ -24,7 +24,7 @@ static const char *unfit(const struct ftk_req *r)
     return r->freed_active && r->coll && r->coll->persistent ? "its request has been freed" : NULL;
 }
 
-/* Of the result of a collective that is complete the address is known, if anything (run.c). */
+/* A complete collective has at most the address of its result (run.c). */
 static int check_result(struct ftk_saving *s, const struct ftk_req *r)
 {
     uint64_t place[FTK_PLACE_WORDS];
@@ -50,7 +50,7 @@ static int save(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
                : rc;
 }
 
-/* One that is complete, and not persistent, has no steps any more. */
+/* A complete collective that is not persistent has no steps any more. */
 static int load(
     struct ftk_loading *l, struct ftk_req *r, const uint64_t *head, bool known, void **rest)
 {

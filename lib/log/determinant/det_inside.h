@@ -73,7 +73,7 @@ static inline size_t ftk_det_n(void)
     return ftk_det_files.now ? ftk_det_n_of(ftk_det_files.now) : 0;
 }
 
-/* The file that `now` is not. */
+/* The file of ftk_det_files that is not `now`. */
 static inline struct ftk_det_file *ftk_det_other_file(void)
 {
     return ftk_det_files.now == &ftk_det_files.file[0] ? &ftk_det_files.file[1]
@@ -107,9 +107,9 @@ void ftk_det_forget_search(void);
 /* A determinant with the numbers that it has in the interval before the line, or behind it. */
 struct ftk_det ftk_det_of_before(struct ftk_det det);
 struct ftk_det ftk_det_of_after(struct ftk_det det);
-/* The determinants since the line, up to number upto, with their new numbers; *n of them, of the
- * caller.  There are some when the line is apart, or when this rank has not seen the commit: the
- * repair has completed receives meanwhile. */
+/* The determinants since the line, up to number upto, with their new numbers; *n: how many; the
+ * caller frees them.  There are some when the line is apart, or when this rank has not seen the
+ * commit: the repair has completed receives meanwhile. */
 struct ftk_det *ftk_det_since_line(size_t upto, size_t *n);
 /* Numbers of receives begun since the last line: since the line that is committed now. */
 void ftk_det_pass_line(uint32_t *wildcards, uint32_t *receives);

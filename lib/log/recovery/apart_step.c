@@ -59,9 +59,9 @@
  * shows whether a survivor has seen it, as for a line together (set/checkpoint.c).  Round SEEN goes
  * to rank 0 only, which initiates no other set before: a message crosses at most one line.
  *
- * A message is late if it was sent before the cut of its sender and received after that of its
- * receiver; early, if it was sent after the one and received before the other. [Schulz et al., SC
- * 2004, 2.3, 3.1; docs/model/apart.pml] */
+ * A message is late if it was sent before the cut of its sender and received after the cut of its
+ * receiver.  A message is early if it was sent after the cut of its sender and received before the
+ * cut of its receiver. [Schulz et al., SC 2004, 2.3, 3.1; docs/model/apart.pml] */
 #include "apart_step.h"
 
 #include "core/ftk.h"
@@ -80,7 +80,7 @@ static int more_severe(int x, int y)
 
 /* ---- the request of the program ---------------------------------------------------------- */
 
-/* The open set is for what the program has asked this rank for, if it goes where that has to be.
+/* The open set is for the request of the program of this rank, if it goes to the requested level.
  * The request holds until the commit: rank 0, which knows it, may be lost. */
 static void take_request(
     struct ftk_apart_rank *r, const struct ftk_apart_event *e, struct ftk_apart_actions *todo)
@@ -99,7 +99,7 @@ static int kept(const struct ftk_apart_rank *r, const struct ftk_apart_event *e,
     return r->want == FTK_WANT_SET ? 1 : r->want == FTK_WANT_DURABLE ? 2 : 0;
 }
 
-/* ... and on each rank that which the open set was for. */
+/* ... and on each rank the request that the open set was for. */
 static int returned(struct ftk_apart_rank *r, int requested)
 {
     const int served = r->served;

@@ -23,8 +23,8 @@ struct ftk_req_ops {
     /* MPI_Start: a persistent request at rest begins.  Needed by kinds with persistent requests. */
     int (*start)(struct ftk_req *r);
     /* One look at a request under way; ftk_req_finish() when it is complete.  While this rank rolls
-     * back a request that is under way behind the look ends with ftk_log_error().  Needed, unless
-     * the kind is a message. */
+     * back, a request that is still under way after the look ends with ftk_log_error().  Needed,
+     * unless the kind is a message. */
     int (*progress)(struct ftk_req *r);
     /* The program cancels the request, complete or not. */
     int (*cancel)(struct ftk_req *r);
