@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # Programs in the style of other people's MPI codes (tests/mpi/foreign.h): the same result in every
-# run without a failure, on any number of ranks where it does not depend on that; and after a
-# rollback of all ranks, so that what they judge by is worth something.  With --all also twice on 6
-# ranks, and ranks 0 and 3 are killed at each point; otherwise one of them.
+# run without a failure, and on any number of ranks if the result does not depend on the number; and
+# the same result after a rollback of all ranks, so that the result is a valid criterion.  With --all also
+# twice on 6 ranks, and ranks 0 and 3 are killed at each point; otherwise one of them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;

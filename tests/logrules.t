@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What a program has to keep to with the message log, and is told of when it does not.  With --all
+# The rules for programs with the message log, and the messages when a program breaks one.  With --all
 # in each combination of program, teams and kill.
 #
 # SPDX-License-Identifier: BSD-3-Clause

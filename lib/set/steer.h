@@ -62,8 +62,8 @@ void ftk_steer_taken(struct ftkit_ctx *ctx, int ask);
 /* The set of a halt is durable, or rc says why it is not: rank 0 reports. */
 void ftk_steer_halted(struct ftkit_ctx *ctx, int rc);
 /* All ranks have agreed on a halt: rank 0 writes this for `ftkit run`, before any rank leaves its
- * loop.  If the ranks die from now on, whoever is left, the job is not relaunched, and the next
- * start goes on.  A rank 0 that replaces another one writes it again when it learns of the halt. */
+ * loop.  If ranks die from now on, also all of them, the job is not relaunched, and the next start
+ * goes on.  A replacement of rank 0 writes this again when it learns of the halt. */
 void ftk_steer_halts(const struct ftkit_ctx *ctx);
 
 #endif

@@ -19,8 +19,8 @@
 
 #define FTK_SEG_MAGIC "FTKSEG\r\n"
 #define FTK_SEG_VERSION 1u /* of a job of one program */
-/* The same layout.  The job has several programs: an older ftkit, which could give a rank the data
- * of another program, refuses the segment. */
+/* Of a job of several programs; the layout is that of version 1.  An older ftkit, which
+ * could give a rank the data of another program, refuses the segment. */
 #define FTK_SEG_VERSION_PROGRAMS 2u
 #define FTK_SEG_BYTE_ORDER 0x01020304u
 #define FTK_SEG_ALIGN 4096u

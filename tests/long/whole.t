@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Every case of the files of tests that make only a part of their cases in `make check`: such a file
-# asks FtkitTest which ones, and makes all of them with --all.  Some have a file of their own in
-# tests/long that does the same.
+# Some files of tests run only a part of their cases in `make check`: FtkitTest chooses the cases.  With
+# --all such a file runs all cases.  This test runs these files with --all, except for those that have
+# a file of the same name in tests/long for this purpose.
 #
 #   FTKIT_TEST_ONLY=...  only files whose name matches
 #

@@ -1,5 +1,5 @@
-/* A kind of request for tests/rooms.t: it is complete after so many looks, and then adds a value to
- * a word of the program.  In a set it is its word, its value and the looks that it has had.
+/* A kind of request for tests/rooms.t: a request is complete after so many looks, and then adds a
+ * value to a word of the program.  A set has the word, the value and the number of looks so far.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>

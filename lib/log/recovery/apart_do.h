@@ -45,7 +45,7 @@ extern struct ftk_apart_work {
     char why[FTK_DETAIL_MAX];
 } ftk_apart;
 
-/* An event has come: take the step, and carry its actions out.  The first error. */
+/* An event has come: take the step, and carry its actions out.  Returns the first error. */
 int ftk_apart_happens(struct ftk_apart_event e);
 /* ... an error of this rank, a word of the next round.  FTKIT_OK is none. */
 void ftk_apart_fails(int code);

@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * ftk_apart_step() makes the next state and a list of actions of a state and an event.  It has no
- * MPI, no files, no clock and no variables of its own: apart.c gathers the events and carries the
- * actions out.  The states and their diagram are in apart_step.c. */
+ * ftk_apart_step() gets a state and an event, and gives the next state and a list of actions.  The
+ * function uses no MPI, no files, no clock and no variables of its own: apart.c gathers the events,
+ * and apart_do.c carries the actions out.  The diagram of the states is in apart_step.c. */
 #ifndef FTK_LOG_APART_STEP_H
 #define FTK_LOG_APART_STEP_H
 
@@ -136,7 +136,7 @@ enum ftk_apart_act {
     FTK_DO_BEGIN_LOCAL,  /* the set goes to level.local, too */
     FTK_DO_END_LOCAL,    /* ... and is there, or words.local_error */
     FTK_DO_COUNT_LOCAL,  /* the set does not go to level.local */
-    FTK_DO_COMMIT,       /* the set is committed, which was asked for by number */
+    FTK_DO_COMMIT,       /* the set is committed; number: what the set was asked for */
     FTK_DO_END_CUT,      /* the part ends, with words.error */
     /* when and where the next set is written */
     FTK_DO_REQUEST,     /* policy.requested becomes number */
