@@ -348,7 +348,7 @@ static int begin_stage(const struct ftk_type *t, size_t count, struct stage *s)
 static int copy_staged(const struct ftk_type *t, enum ftk_memory_kind memory, char *mem,
     size_t count, char *packed, bool unpack)
 {
-    struct stage s;
+    struct stage s = { NULL, 0 };
     int rc = begin_stage(t, count, &s);
     if (rc != FTKIT_OK)
         return rc;
