@@ -58,8 +58,8 @@ struct ftk_part {
     void (*progress)(void);
     /* One look in any wait, also while a set is written: give other ranks what they wait for. */
     void (*serve)(void);
-    /* Whether the MPI still sends something of this part.  A line waits until no part sends, and a
-     * rank sleeps only then (may_sleep). */
+    /* Whether the MPI still sends something of this part.  A line together waits until no part
+     * sends, and a rank sleeps only then (may_sleep). */
     bool (*sends)(void);
     /* Some looks of a wait, for work that may take longer than a message.  turns: number of the
      * look in its wait; 0: the call does not wait for the log. */
