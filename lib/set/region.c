@@ -67,6 +67,15 @@ static void region_free(struct ftk_region *r)
     free(r->owned);
 }
 
+/* Take a region out of the list.  Late regions stand behind it. */
+static void drop_region(struct ftkit_ctx *ctx, struct ftk_region *r)
+{
+    region_free(r);
+    ctx->regions.n--;
+    ctx->regions.compared = false;
+    memmove(r, r + 1, (size_t)(&ctx->regions.list[ctx->regions.n] - r) * sizeof *r);
+}
+
 /* Add a region; its fields are zero, except for name, kind, type and system.  Late regions stay
  * behind all others. */
 static int add_region(struct ftkit_ctx *ctx, const struct ftk_system_region *system,
@@ -167,8 +176,7 @@ static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind,
     if (rc == FTKIT_OK) {
         rc = ftk_region_check_extent(&r->type, count, name);
         if (rc != FTKIT_OK) {
-            region_free(r);
-            ctx->regions.n--;
+            drop_region(ctx, r);
         } else {
             place_at(r, data);
             r->count = count;
@@ -305,8 +313,7 @@ int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t
     if (rc == FTKIT_OK)
         rc = add_region(ctx, NULL, name, FTK_KIND_GROWING, type, &r);
     if (rc == FTKIT_OK && !resize && (r->type.extent < 0 || r->type.span_lb < 0)) {
-        region_free(r);
-        ctx->regions.n--;
+        drop_region(ctx, r);
         rc = ftk_fail(FTKIT_ERR_TYPE,
             "region '%s': the type has bytes in front of its address, for which realloc() "
             "makes no room",
@@ -434,10 +441,7 @@ int ftkit_unregister(ftkit_ctx *ctx, const char *name)
     struct ftk_region *r = ftk_region_find(ctx, name);
     if (!r)
         return ftk_done(ctx, ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", name));
-    region_free(r);
-    ctx->regions.n--;
-    ctx->regions.compared = false;
-    memmove(r, r + 1, (size_t)(&ctx->regions.list[ctx->regions.n] - r) * sizeof *r);
+    drop_region(ctx, r);
     return FTKIT_OK;
 }
 
@@ -494,8 +498,7 @@ static int add_attribute(struct ftkit_ctx *ctx, const struct ftk_attr *a)
         return rc;
     rc = ftk_attr_add(&table, &bytes, a);
     if (bytes == 0) { /* the first attribute of all has failed */
-        region_free(notes);
-        ctx->regions.n--;
+        drop_region(ctx, notes);
         return rc;
     }
     notes->data = notes->owned = table;

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "t_api.h"
 
+#include "set/region.h"
+
 #define NAME63 "63 bytes, the longest name that a region can have, no byte less"
 #define ITEMS 100
 
@@ -319,6 +321,22 @@ static void bad_data(void **state)
     CHECK_ERROR(FTKIT_ERR_SIZE, p.ft, "'r'", ftkit_checkpoint(p.ft));
     assert_int_equal(query(p.ft).committed, 1);
     CHECK(FTKIT_OK, p.ft, ftkit_unregister(p.ft, "r"));
+    kept();
+}
+
+/* A region that is refused leaves the late ones of the library in the list, as that of the log. */
+static void bad_before_late(void **state)
+{
+    (void)state;
+    const struct ftk_system_region late = { .name = "late", .ops = empty_object, .late = true };
+    double x[4];
+    start();
+    CHECK(FTKIT_OK, p.ft, ftk_region_add_system(p.ft, &late));
+    CHECK_ERROR(
+        FTKIT_ERR_SIZE, p.ft, "'r'|8", ftkit_register(p.ft, "r", x, SIZE_MAX / 2, MPI_DOUBLE));
+    assert_null(ftk_region_find(p.ft, "r"));
+    assert_non_null(ftk_region_find(p.ft, "late"));
+    CHECK(FTKIT_OK, p.ft, ftkit_unregister(p.ft, "late"));
     kept();
 }
 
@@ -879,6 +897,7 @@ int main(int argc, char **argv)
         TEST(bad_names),
         TEST(twice),
         TEST(bad_data),
+        TEST(bad_before_late),
         TEST(bad_arrays),
         TEST(bad_arguments),
         TEST(out_of_order),
