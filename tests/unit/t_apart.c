@@ -254,11 +254,12 @@ static void lose(int rank)
 static void notice(int rank)
 {
     struct rank *p = &ranks[rank];
-    const bool starting = p->r.state == FTK_APART_STARTING;
+    const bool lost = p->r.state == FTK_APART_STARTING
+                      || (p->r.state == FTK_APART_COMMITTED && p->r.durable != 0);
     p->lost_flush = false;
     (void)on(rank, FTK_ON_FAILURE);
     p->frozen = true;
-    RULE(rank, p->lost_flush == starting && !p->r.busy && !p->has_part);
+    RULE(rank, p->lost_flush == lost && !p->r.busy && !p->has_part);
     RULE(rank, p->r.state == (p->r.open ? FTK_APART_FROZEN : FTK_APART_AWAY));
 }
 

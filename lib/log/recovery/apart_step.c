@@ -365,7 +365,8 @@ static void freeze(
     struct ftk_apart_rank *r, const struct ftk_apart_event *e, struct ftk_apart_actions *todo)
 {
     end_cut(FTKIT_ERR_PEER, todo);
-    if (r->state == FTK_APART_STARTING)
+    const bool is_due = r->state == FTK_APART_COMMITTED && r->durable != 0; /* to the files */
+    if (r->state == FTK_APART_STARTING || is_due)
         add(todo, FTK_DO_FLUSH_LOST);
     else if (r->state != FTK_APART_AWAY && r->state != FTK_APART_COMMITTED)
         request(kept(r, e, e->requested), e, todo);
