@@ -43,14 +43,31 @@ static void file_name(const char *directory, char *path, size_t bytes)
     snprintf(path, bytes, "%s/%s.jsonl", directory, host);
 }
 
+/* One thread at a time is in write(), so that a file system that does not answer holds one thread
+ * only, and not the watchdog, too.  false: another thread has been in write() for BUSY_S. */
+static bool enter_write(void)
+{
+    const struct timespec turn = { 0, 20000 };
+    const double end_s = ftk_now_s() + BUSY_S;
+    while (pthread_mutex_trylock(&writing) != 0) {
+        if (ftk_now_s() > end_s)
+            return false;
+        (void)nanosleep(&turn, NULL); /* a shorter sleep does no harm */
+    }
+    return true;
+}
+
 int ftk_event_open(const char *directory, const char *context)
 {
     char path[FTK_PATH_MAX + 272];
     if (!*first_context)
         snprintf(first_context, sizeof first_context, "%s", context);
+    const bool alone = enter_write();
     int was = atomic_exchange(&file, -1);
-    if (was >= 0)
-        (void)close(was); /* all its lines were written: write() has reported every error */
+    if (was >= 0 && alone) /* else it stays open: another thread may be in write() for ever */
+        (void)close(was);  /* all its lines were written: write() has reported every error */
+    if (alone)
+        (void)pthread_mutex_unlock(&writing); /* it is ours */
     if (!directory || !*directory)
         return 0;
     if (mkdir(directory, 0777) != 0 && errno != EEXIST)
@@ -251,28 +268,15 @@ void ftk_event_list_end(struct ftk_event *e)
     put(e, "]", 1);
 }
 
-/* One thread at a time is in write(), so that a file system that does not answer holds one thread
- * only, and not the watchdog, too.  false: another thread has been in write() for BUSY_S. */
-static bool enter_write(void)
-{
-    const struct timespec turn = { 0, 20000 };
-    const double end_s = ftk_now_s() + BUSY_S;
-    while (pthread_mutex_trylock(&writing) != 0) {
-        if (ftk_now_s() > end_s)
-            return false;
-        (void)nanosleep(&turn, NULL); /* a shorter sleep does no harm */
-    }
-    return true;
-}
-
-static void write_line(int fd, const char *text, size_t n)
+static void write_line(const char *text, size_t n)
 {
     if (!enter_write()) {
         atomic_store(&trouble, ETIMEDOUT);
         atomic_store(&file, -1); /* open: the other thread may be in it for ever */
         return;
     }
-    const ssize_t done = write(fd, text, n);
+    int fd = atomic_load(&file); /* another thread may have closed it meanwhile */
+    const ssize_t done = fd >= 0 ? write(fd, text, n) : (ssize_t)n;
     if (done != (ssize_t)n) {
         /* the rest of a line that was cut off would come behind lines of other processes */
         atomic_store(&trouble, done < 0 ? errno : ENOSPC);
@@ -287,9 +291,8 @@ void ftk_event_end(struct ftk_event *e)
     if (!e->on)
         return;
     put(e, "}", 1);
-    int fd = atomic_load(&file);
-    if (e->on && fd >= 0)
-        write_line(fd, e->at, e->n);
+    if (e->on && ftk_event_on())
+        write_line(e->at, e->n);
     if (e->on && e->at != e->small)
         free(e->at);
     e->on = false;
