@@ -60,7 +60,7 @@ int ftk_supply_check_directory(void)
     const char *mark = getenv(SPAWN_MARK), *own = ftk_arguments_directory();
     const char *wanted = mark ? strchr(mark, '~') : NULL;
     find_home(home);
-    if (!wanted || strcmp(own, home) != 0
+    if (!wanted || !*own || strcmp(own, home) != 0
         || strtoull(wanted + 1, NULL, 16) == ftk_xxh3(own, strlen(own)))
         return FTKIT_OK;
     (void)gethostname(host, sizeof host - 1); /* only for the text */
