@@ -117,55 +117,62 @@ static void own_command(void **state)
     free(text);
 }
 
-static void same(void **state)
+/* A command, and whether it is the same as TEXT. */
+struct variant {
+    const char *text;
+    size_t bytes;
+    bool same;
+};
+#define VARIANT(text, same)                                                                        \
+    {                                                                                              \
+        text, sizeof(text) - 1, same                                                               \
+    }
+
+static void compare(const struct variant *v, size_t n,
+    bool (*is_same)(const struct ftk_command *a, const struct ftk_command *b))
 {
-    (void)state;
-    static const struct {
-        const char *text;
-        size_t bytes;
-        bool same;
-    } cases[] = {
-#define CASE(text, same) { text, sizeof(text) - 1, same }
-        CASE(TEXT, true),
-        CASE("2 2\0/run/ocean\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=sea\0", true),
-        CASE("2 2\0/run/ocean\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=air\0", false),
-        CASE("2 1\0/run/ocean\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0", false),
-        CASE("2 2\0/run/air\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=sea\0", false),
-        CASE("2 2\0/run/ocean\0/opt/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=sea\0", false),
-        CASE("1 2\0/run/ocean\0/bin/model\0-n\0LD_PRELOAD=a\0ROLE=sea\0", false),
-        CASE("0 0\0\0\0", false),
-    };
     struct ftk_command c = READ(TEXT);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct ftk_command d = read_text(cases[i].text, cases[i].bytes);
-        assert_int_equal(ftk_command_same(&c, &d), cases[i].same);
-        assert_int_equal(ftk_command_same(&d, &c), cases[i].same);
+    for (size_t i = 0; i < n; i++) {
+        struct ftk_command d = read_text(v[i].text, v[i].bytes);
+        assert_int_equal(is_same(&c, &d), v[i].same);
+        assert_int_equal(is_same(&d, &c), v[i].same);
         ftk_command_free(&d);
     }
     ftk_command_free(&c);
+}
+
+static void same(void **state)
+{
+    (void)state;
+    static const struct variant v[] = {
+        VARIANT(TEXT, true),
+        VARIANT("2 2\0/run/ocean\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=sea\0", true),
+        VARIANT("2 2\0/run/ocean\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=air\0", false),
+        VARIANT("2 1\0/run/ocean\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0", false),
+        VARIANT("2 2\0/run/air\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=sea\0", false),
+        VARIANT("2 2\0/run/ocean\0/opt/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=sea\0", false),
+        VARIANT("1 2\0/run/ocean\0/bin/model\0-n\0LD_PRELOAD=a\0ROLE=sea\0", false),
+        VARIANT("0 0\0\0\0", false),
+    };
+    compare(v, sizeof v / sizeof *v, ftk_command_same);
+}
+
+static bool has_same_hash(const struct ftk_command *a, const struct ftk_command *b)
+{
+    return ftk_command_hash(a) == ftk_command_hash(b);
 }
 
 /* What tells the sets of two programs apart: not the paths, nor what ftkit itself sets. */
 static void hashes(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text;
-        size_t bytes;
-        bool same;
-    } cases[] = {
-        CASE("2 2\0/home/ocean\0/opt/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=sea\0", true),
-        CASE("2 2\0/run/ocean\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=air\0", false),
-        CASE("2 2\0/run/air\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=sea\0", false),
-        CASE("2 2\0/run/ocean\0/bin/model\0-n\0two words\0LD_PRELOAD=a\0ROLE=sea\0", false),
+    static const struct variant v[] = {
+        VARIANT("2 2\0/home/ocean\0/opt/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=sea\0", true),
+        VARIANT("2 2\0/run/ocean\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=air\0", false),
+        VARIANT("2 2\0/run/air\0/bin/model\0-n\0three words\0LD_PRELOAD=a\0ROLE=sea\0", false),
+        VARIANT("2 2\0/run/ocean\0/bin/model\0-n\0two words\0LD_PRELOAD=a\0ROLE=sea\0", false),
     };
-    struct ftk_command c = READ(TEXT);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct ftk_command d = read_text(cases[i].text, cases[i].bytes);
-        assert_int_equal(ftk_command_hash(&c) == ftk_command_hash(&d), cases[i].same);
-        ftk_command_free(&d);
-    }
-    ftk_command_free(&c);
+    compare(v, sizeof v / sizeof *v, has_same_hash);
 }
 
 /* ---- sets ------------------------------------------------------------------------------ */
