@@ -276,6 +276,16 @@ for my $line (qw(together apart)) {
     ok(!(grep { $_->[3] == 0 } values %at), '... and has dropped what was under way');
     ok(!(grep { $_->[4] == 0 } values %at), '... and was asked whether it still sends')
         if $line eq 'together'; # a line apart waits for no part
+    my %repair;
+    $repair{$1} = [$2, $3, $4, $5, $6, $7, $8]
+        while $text =~ /rank $n: the witness has prepared $n, drained $n, withdrawn $n, been quiet $n, exchanged $n times; $n numbers, $n wrong$/mg;
+    my @stay = map { $repair{$_} // [] } 0, 2, 3;
+    is(join(', ', map {"@$_[0 .. 4]"} @stay), '2 1 1 1 2, 2 1 1 1 2, 2 1 1 1 2',
+        '... the opening and the repair have asked it, step by step');
+    is(join(' ', @{ $repair{1} // [] }[0 .. 4]), '1 0 0 1 1',
+        '... a new process has nothing to drain or to withdraw');
+    ok(!(grep { !$_->[5] || $_->[6] } @stay), '... each rank that stays has the numbers of others')
+        or diag(explain(\%repair));
 }
 
 # ---- the kind of request: some are under way at each set, alone and among messages -----------------

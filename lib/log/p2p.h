@@ -92,8 +92,6 @@ bool ftk_send_is_over(struct ftk_entry *e);
 void ftk_p2p_release(struct ftk_req *r);
 /* Look at the sends of log entries, the oldest first, until so many are found under way. */
 void ftk_p2p_reap(size_t most);
-/* The number of log entries that the MPI is sending. */
-size_t ftk_p2p_sending(void);
 /* Whether the MPI, or a request, still uses a log entry of a generation before this one. */
 bool ftk_p2p_sends_before(uint32_t generation);
 /* ---- receives ------------------------------------------------------------------------ */

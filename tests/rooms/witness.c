@@ -11,6 +11,7 @@
 static struct {
     int ranks;
     uint64_t looks, turns, cuts, back, forgotten, waits;
+    uint64_t prepared, heard, wrong, drained, withdrawn, quiet, exchanged; /* in repairs */
     bool has_region;
     uint64_t restored; /* by the system region, which is restored before the region of the log */
     uint64_t lines;    /* of the job: a rank that rolls back has them from its set */
@@ -89,6 +90,62 @@ static void pass_line(enum ftk_pass kind, bool first)
     seen.lines++;
 }
 
+/* ---- a repair: what this part announces to a rank is as if it had sent messages to it ---- */
+
+static int prepare(const struct ftk_log_repair *r)
+{
+    (void)r;
+    seen.prepared++;
+    return FTKIT_OK;
+}
+
+static uint64_t number_of(int from, int to)
+{
+    return 1000 + (uint64_t)(from * seen.ranks + to);
+}
+
+static void announce(int rank, uint64_t *numbers)
+{
+    numbers[0] = number_of(ftk_log.me, rank);
+    numbers[1] = ~numbers[0];
+}
+
+/* A rank whose partner this one is not announces 0. */
+static void announced(int rank, const uint64_t *numbers)
+{
+    const uint64_t right = number_of(rank, ftk_log.me);
+    if (numbers[0] == 0 && numbers[1] == 0)
+        return;
+    seen.wrong += numbers[0] != right || numbers[1] != ~right;
+    seen.heard++;
+}
+
+static int drain(const struct ftk_quiescing *q)
+{
+    seen.wrong += seen.drained != seen.withdrawn || seen.heard == 0;
+    seen.drained++;
+    return q->look(q->arg);
+}
+
+static int withdraw(const struct ftk_quiescing *q)
+{
+    seen.withdrawn++;
+    seen.wrong += seen.drained != seen.withdrawn;
+    return q->look(q->arg);
+}
+
+static void quiesced(void)
+{
+    seen.quiet++;
+}
+
+static int exchange(const struct ftk_log_repair *r, uint64_t lines)
+{
+    seen.wrong += lines < seen.lines || (r->fresh && lines > 0);
+    seen.exchanged++;
+    return FTKIT_OK;
+}
+
 static int roll_back(const struct ftk_rollback *b)
 {
     seen.back += b->others_stay;
@@ -125,6 +182,13 @@ static void close_witness(void)
         (unsigned long long)seen.lines, (unsigned long long)seen.back,
         (unsigned long long)seen.forgotten, (unsigned long long)seen.waits,
         seen.looks > 0 && seen.turns > 0 ? "" : ", no wait");
+    ftk_report(FTKIT_DEBUG,
+        "context %s: rank %d: the witness has prepared %llu, drained %llu, withdrawn %llu, been "
+        "quiet %llu, exchanged %llu times; %llu numbers, %llu wrong",
+        ftk_log.ctx->cfg.name, ftk_log.me, (unsigned long long)seen.prepared,
+        (unsigned long long)seen.drained, (unsigned long long)seen.withdrawn,
+        (unsigned long long)seen.quiet, (unsigned long long)seen.exchanged,
+        (unsigned long long)seen.heard, (unsigned long long)seen.wrong);
     memset(&seen, 0, sizeof seen);
 }
 
@@ -136,6 +200,14 @@ const struct ftk_part ftk_part_witness = { .open = open_witness,
     .sends = sends,
     .cut = cut,
     .line = pass_line,
+    .prepare = prepare,
+    .announces = 2,
+    .announce = announce,
+    .announced = announced,
+    .drain = drain,
+    .withdraw = withdraw,
+    .quiesced = quiesced,
+    .exchange = exchange,
     .roll_back = roll_back,
     .name = "witness",
     .words = words,

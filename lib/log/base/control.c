@@ -18,7 +18,8 @@ static struct outgoing {
 static size_t nout, out_room, look_at = LOOK;
 static uint64_t *spare; /* [SHORT] or NULL */
 
-size_t ftk_control_sending(void)
+/* The number of control messages that the MPI has not sent yet, after one look. */
+static size_t still_sending(void)
 {
     size_t kept = 0;
     for (size_t i = 0; i < nout; i++) {
@@ -40,7 +41,7 @@ size_t ftk_control_sending(void)
 static int room_for_one(void)
 {
     if (nout >= look_at)
-        (void)ftk_control_sending();
+        (void)still_sending();
     if (nout < out_room)
         return MPI_SUCCESS;
     size_t room = out_room ? 2 * out_room : 16;
@@ -175,7 +176,7 @@ int ftk_control_take(int context, int source, int *found)
 
 static void close_control(void)
 {
-    (void)ftk_control_sending();
+    (void)still_sending();
     for (size_t i = 0; i < nout; i++)
         if (out[i].real != MPI_REQUEST_NULL)
             (void)PMPI_Request_free(&out[i].real); /* no rank will receive it */
@@ -189,7 +190,63 @@ static void close_control(void)
 
 static bool sends(void)
 {
-    return ftk_control_sending() > 0;
+    return still_sending() > 0;
 }
 
-const struct ftk_part ftk_part_control = { .close = close_control, .sends = sends };
+/* ---- a repair ------------------------------------------------------------------------ */
+
+enum { OWN = FTK_COUNTS - FTK_COUNT_OWN }; /* contexts of own_comms.h */
+
+static void announce(int rank, uint64_t *numbers)
+{
+    for (int c = 0; c < OWN; c++)
+        numbers[c] = ftk_peer(rank)->count[FTK_COUNT_OWN + c].sent;
+}
+
+static void announced(int rank, const uint64_t *numbers)
+{
+    for (int c = 0; c < OWN; c++)
+        ftk_peer(rank)->count[FTK_COUNT_OWN + c].announced = numbers[c];
+}
+
+/* The messages of source in a context that are in flight: the MPI sends long ones only when they
+ * are received. */
+static int drain_from(int source, int context, const struct ftk_quiescing *q)
+{
+    const struct ftk_count *p = &ftk_peer(source)->count[ftk_context_counter(context)];
+    int rc = FTKIT_OK;
+    while (rc == FTKIT_OK && p->received < p->announced) {
+        int found = 0;
+        const int mrc = ftk_control_take(context, source, &found);
+        if (mrc != MPI_SUCCESS)
+            return ftk_fail_mpi(mrc, "draining control messages");
+        rc = found ? FTKIT_OK : q->look(q->arg);
+    }
+    return rc;
+}
+
+static int drain(const struct ftk_quiescing *q)
+{
+    int rc = FTKIT_OK;
+    for (int c = FTK_LOG_PROGRAM_COMMS; c < FTK_LOG_COMMS; c++)
+        for (int i = 0, n = ftk_control_uses(c) ? ftk_peers_count() : 0; i < n; i++)
+            if (rc == FTKIT_OK && !q->r->is_new[ftk_peers_rank(i)])
+                rc = drain_from(ftk_peers_rank(i), c, q);
+    return rc;
+}
+
+static int withdraw(const struct ftk_quiescing *q)
+{
+    int rc = FTKIT_OK;
+    while (rc == FTKIT_OK && sends())
+        rc = q->look(q->arg);
+    return rc;
+}
+
+const struct ftk_part ftk_part_control = { .close = close_control,
+    .sends = sends,
+    .announces = OWN,
+    .announce = announce,
+    .announced = announced,
+    .drain = drain,
+    .withdraw = withdraw };

@@ -33,8 +33,6 @@ enum { FTK_CONTROL_IN_BAND = -1, FTK_CONTROL_TAG = INT32_MAX }; /* MPI_TAG_UB of
 /* Send words of 64 bits to a rank, on a communicator of the log.  The caller may change w at once.
  * MPI codes. */
 int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int context);
-/* The number of control messages that the MPI has not sent yet, after one look. */
-size_t ftk_control_sending(void);
 
 /* Whether a message that a probe has found on a communicator of the program is a control
  * message. */

@@ -39,17 +39,23 @@ void ftk_parts_begin(const struct ftk_part *const *all, size_t n)
             t->serve[serve++] = p->serve;
         if (p->turn)
             t->turn[turn++] = p->turn;
+        t->announces += p->announces;
         add_controls(t, p, &controls);
     }
 }
 
+/* The body of a function that asks the parts until one of them fails. */
+#define UNTIL_ERROR(operation, ...)                                                                \
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++) {                                 \
+        const int rc = (*p)->operation ? (*p)->operation(__VA_ARGS__) : FTKIT_OK;                  \
+        if (rc != FTKIT_OK)                                                                        \
+            return rc;                                                                             \
+    }                                                                                              \
+    return FTKIT_OK
+
 int ftk_parts_open(int n)
 {
-    int rc = FTKIT_OK;
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
-        if (rc == FTKIT_OK && (*p)->open)
-            rc = (*p)->open(n);
-    return rc;
+    UNTIL_ERROR(open, n);
 }
 
 void ftk_parts_forget(void)
@@ -116,6 +122,11 @@ void ftk_parts_discard(void)
     }
 }
 
+int ftk_parts_prepare(const struct ftk_log_repair *r)
+{
+    UNTIL_ERROR(prepare, r);
+}
+
 void ftk_parts_quiesce(const struct ftk_log_repair *r)
 {
     for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
@@ -123,22 +134,50 @@ void ftk_parts_quiesce(const struct ftk_log_repair *r)
             (*p)->quiesce(r);
 }
 
+void ftk_parts_announce(int rank, uint64_t *numbers)
+{
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; numbers += (*p++)->announces)
+        if ((*p)->announces > 0)
+            (*p)->announce(rank, numbers);
+}
+
+void ftk_parts_announced(int rank, const uint64_t *numbers)
+{
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; numbers += (*p++)->announces)
+        if ((*p)->announces > 0)
+            (*p)->announced(rank, numbers);
+}
+
+int ftk_parts_drain(const struct ftk_quiescing *q)
+{
+    UNTIL_ERROR(drain, q);
+}
+
+int ftk_parts_withdraw(const struct ftk_quiescing *q)
+{
+    UNTIL_ERROR(withdraw, q);
+}
+
+void ftk_parts_quiesced(void)
+{
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if ((*p)->quiesced)
+            (*p)->quiesced();
+}
+
+int ftk_parts_exchange(const struct ftk_log_repair *r, uint64_t lines)
+{
+    UNTIL_ERROR(exchange, r, lines);
+}
+
 int ftk_parts_install(const struct ftk_log_repair *r)
 {
-    int rc = FTKIT_OK;
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
-        if (rc == FTKIT_OK && (*p)->install)
-            rc = (*p)->install(r);
-    return rc;
+    UNTIL_ERROR(install, r);
 }
 
 int ftk_parts_settle(void)
 {
-    int rc = FTKIT_OK;
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
-        if (rc == FTKIT_OK && (*p)->settle)
-            rc = (*p)->settle();
-    return rc;
+    UNTIL_ERROR(settle);
 }
 
 bool ftk_parts_send(void)

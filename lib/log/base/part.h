@@ -20,6 +20,14 @@ enum ftk_pass {
     FTK_PASS_CUT     /* a line apart: this rank has gone on since its cut */
 };
 
+/* The first half of a repair quiesces the old communicators. */
+struct ftk_quiescing {
+    const struct ftk_log_repair *r;
+    int (*look)(void *arg); /* a part that waits calls this between its looks; an error, such as a
+                               further failure, ends the step */
+    void *arg;
+};
+
 /* A rollback of this rank. */
 struct ftk_rollback {
     bool others_stay; /* there are ranks that do not roll back */
@@ -90,9 +98,34 @@ struct ftk_part {
     /* The set of a cut is committed or given up: free the copies that this part keeps for the set.
      * Called behind line(), discard() and roll_back(). */
     void (*cut_over)(void);
-    /* In a repair, before the messages on the old communicators are drained: send what cannot be
-     * sent later. */
+
+    /* ---- the first half of a repair, in this order (recovery/recovery.c) ----
+     * A further failure repeats it.  r->is_new: replaced ranks, whose processes are dead. */
+
+    /* Collective over r->act, also at an opening: make and exchange what the next epoch needs. */
+    int (*prepare)(const struct ftk_log_repair *r);
+    /* Not at an opening.  Send what cannot be sent later. */
     void (*quiesce)(const struct ftk_log_repair *r);
+    /* This part announces so many numbers to each rank, in all processes the same: how many
+     * messages it has sent to that rank, for example.  announce() writes those for a partner
+     * (peers.h); any other rank gets 0.  announced() gets those of a rank for this one.  It is not
+     * called for a rank that is no partner when all parts of that rank announce 0. */
+    size_t announces;
+    void (*announce)(int rank, uint64_t *numbers);
+    void (*announced)(int rank, const uint64_t *numbers);
+    /* Not in a new process.  Receive all that the live ranks have announced. */
+    int (*drain)(const struct ftk_quiescing *q);
+    /* Not in a new process.  Take from the MPI what is under way: nothing more comes from live
+     * ranks. */
+    int (*withdraw)(const struct ftk_quiescing *q);
+    /* The communicators are quiet, or a step has failed. */
+    void (*quiesced)(void);
+    /* Collective over r->act, also at an opening: exchange what depends on the messages that have
+     * come.  lines: committed so far. */
+    int (*exchange)(const struct ftk_log_repair *r, uint64_t lines);
+
+    /* ---- the second half ---- */
+
     /* The ranks have agreed on the epoch; messages in the old communicators are gone. */
     int (*install)(const struct ftk_log_repair *r);
     /* This rank stays, and others replay: whether this rank may sleep in a wait, because no other
@@ -137,7 +170,8 @@ extern struct ftk_parts {
     ftk_look_fn *progress[FTK_PARTS_MOST], *serve[FTK_PARTS_MOST];
     ftk_turn_fn *turn[FTK_PARTS_MOST];
     const struct ftk_control_kind *controls[FTK_PARTS_MOST]; /* all kinds, then NULL */
-    bool in_band; /* some control messages go among the messages of the program */
+    bool in_band;     /* some control messages go among the messages of the program */
+    size_t announces; /* numbers for each rank, of all parts */
 } ftk_parts;
 
 /* The log opens: these parts [n] serve it.  ftk_log has its mode. */
@@ -152,7 +186,14 @@ void ftk_parts_comm_gone(const struct ftk_vcomm *vc);
 int ftk_parts_cut(bool apart);
 void ftk_parts_line(enum ftk_pass kind, bool first);
 void ftk_parts_discard(void);
+int ftk_parts_prepare(const struct ftk_log_repair *r);
 void ftk_parts_quiesce(const struct ftk_log_repair *r);
+void ftk_parts_announce(int rank, uint64_t *numbers);
+void ftk_parts_announced(int rank, const uint64_t *numbers);
+int ftk_parts_drain(const struct ftk_quiescing *q);
+int ftk_parts_withdraw(const struct ftk_quiescing *q);
+void ftk_parts_quiesced(void);
+int ftk_parts_exchange(const struct ftk_log_repair *r, uint64_t lines);
 int ftk_parts_install(const struct ftk_log_repair *r);
 int ftk_parts_roll_back(const struct ftk_rollback *b);
 int ftk_parts_settle(void);

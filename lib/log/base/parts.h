@@ -8,13 +8,16 @@
  *   requests of a set that have not begun, then requests.
  * - At a line the determinants begin anew before receives get numbers among them, and the mode of
  *   log.determinants comes after both.
- * - In a wait collectives go on first, then receives, then the mode answers other ranks. */
+ * - In a wait collectives go on first, then receives, then the mode answers other ranks.
+ * - In a repair the messages of the program come before control messages, and the suppression
+ *   points before the determinants. */
 #ifndef FTK_LOG_PARTS_H
 #define FTK_LOG_PARTS_H
 
 #define FTK_LOG_PARTS(X)                                                                           \
     X(peers)      /* base/peers.c: the other ranks */                                              \
     X(contexts)   /* recovery/contexts.c: the communicators of an epoch */                         \
+    X(messages)   /* recovery/withdraw.c: messages of the program in a repair */                   \
     X(control)    /* base/control.c: control messages */                                           \
     X(types)      /* base/dtype.c: facts of datatypes */                                           \
     X(over)       /* base/runtime.c: the handle of a send that is complete at once */              \

@@ -33,4 +33,14 @@ static inline int ftk_log_from_plane(int rank)
     return ftk_log.me / size * size + rank;
 }
 
+/* Whether all ranks of a plane roll back: then the events since the line are void there. */
+static inline bool ftk_log_plane_is_back(const struct ftk_log_repair *r, int plane)
+{
+    const int n = ftk_log_plane_size();
+    for (int k = plane * n; k < (plane + 1) * n; k++)
+        if (!r->back[k])
+            return false;
+    return true;
+}
+
 #endif

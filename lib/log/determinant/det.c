@@ -7,6 +7,8 @@
 
 #include "det_inside.h"
 #include "log/base/part.h"
+#include "log/base/plane.h"
+#include "log/mode.h"
 
 /* Count the determinants of one call at once.  A process that dies before that has reported no
  * outcome of the call. */
@@ -156,12 +158,54 @@ static int roll_back(const struct ftk_rollback *b)
     return go_back();
 }
 
+static void quiesce(const struct ftk_log_repair *r)
+{
+    ftk_det_hold(r->back[r->me]);
+}
+
+static void quiesced(void)
+{
+    ftk_det_hold(false);
+}
+
+/* Open the files before any rank relies on this process, so that the files are there whenever the
+ * process dies. */
+static int open_files(const struct ftk_log_repair *r, uint64_t lines, bool nothing)
+{
+    size_t n = 0;
+    const struct ftk_det *before = NULL;
+    if (!r->is_new[r->me]) {
+        ftk_det_promise(r->epoch_id);
+        return FTKIT_OK;
+    }
+    if (!nothing)
+        before = ftk_det_adopted(r->me, lines, &n);
+    return ftk_det_open(before, n, r->fresh ? 0 : lines, r->epoch_id);
+}
+
+static int exchange(const struct ftk_log_repair *r, uint64_t lines)
+{
+    const struct ftk_det_mode *mode = ftk_log.mode;
+    const bool nothing = r->fresh || ftk_log_plane_is_back(r, ftk_log_plane_of(r->me));
+    int rc = !r->fresh && mode->collect ? mode->collect(r, lines) : FTKIT_OK;
+    if (rc == FTKIT_OK)
+        rc = open_files(r, lines, nothing);
+    if (rc == FTKIT_OK && mode->replicate)
+        rc = mode->replicate(r, lines, nothing);
+    return rc;
+}
+
 static int load(const struct ftk_section *in)
 {
     (void)in;
     return go_back();
 }
 
-const struct ftk_part ftk_part_det = {
-    .close = close_det, .line = pass_line, .discard = withdraw, .roll_back = roll_back, .load = load
-};
+const struct ftk_part ftk_part_det = { .close = close_det,
+    .line = pass_line,
+    .discard = withdraw,
+    .quiesce = quiesce,
+    .quiesced = quiesced,
+    .exchange = exchange,
+    .roll_back = roll_back,
+    .load = load };

@@ -48,7 +48,6 @@ int ftk_det_open(const struct ftk_det *before, size_t n, uint64_t line, uint64_t
 void ftk_det_promise(uint64_t epoch_id);   /* the same for a process that has its rank already */
 void ftk_det_installed(uint64_t epoch_id); /* the epoch has begun */
 void ftk_det_close(void);
-void ftk_det_hold(bool on); /* do not record: the replay makes these choices again */
 /* A set is being written: the line is here, if the set is committed.  The receives with these
  * numbers are under way, in rising order [n]: among the wildcard receives, among all receives.
  * FTKIT_ERR_NOMEM. */

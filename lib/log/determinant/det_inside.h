@@ -154,6 +154,7 @@ void ftk_det_pass_own(size_t i);
 /* ---- recording (det_record.c) ------------------------------------------------------------ */
 
 void ftk_det_append(struct ftk_det det);
+void ftk_det_hold(bool on); /* do not record: the replay makes these choices again */
 
 /* ---- outcomes (det_probe.c) -------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@ static bool is_used(int c)
     return c < FTK_LOG_PROGRAM_COMMS || ftk_control_uses(c);
 }
 
-int ftk_contexts_make(const struct ftk_log_repair *r)
+static int make(const struct ftk_log_repair *r)
 {
     const struct ftk_sure s = { r->act, NULL, "making the contexts of the message log" };
     struct ftk_log *l = &ftk_log;
@@ -49,4 +49,4 @@ static void close_comms(void)
         ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, ftk_detail_text());
 }
 
-const struct ftk_part ftk_part_contexts = { .close = close_comms };
+const struct ftk_part ftk_part_contexts = { .close = close_comms, .prepare = make };

@@ -30,8 +30,6 @@ static void close_job(void)
     l->node = l->home = NULL;
 }
 
-const struct ftk_part ftk_part_job = { .close = close_job };
-
 int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
 {
     const struct ftk_sure all = { s, NULL, "sharing the teams" };
@@ -72,7 +70,7 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     return room ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "teams");
 }
 
-int ftk_job_make_home(const struct ftk_log_repair *r)
+static int make_home(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     free(l->home);
@@ -114,7 +112,7 @@ static int most_advanced(const struct ftk_log_repair *r, const struct ftk_job_st
     return best < 0 ? 0 : best;
 }
 
-int ftk_job_share(const struct ftk_log_repair *r)
+static int share(const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     const struct ftk_sure s = { r->act, NULL, "sharing the state of the message log" };
@@ -165,3 +163,14 @@ void ftk_job_adopt(const struct ftk_log_repair *r)
         l->line.shunned = l->line.shunned || (r->line > 0 && r->back[i]);
     l->line.none_yet = r->line == 0;
 }
+
+static int prepare(const struct ftk_log_repair *r)
+{
+    if (r->fresh) {
+        int rc = make_home(r);
+        return rc == FTKIT_OK ? ftk_teams_make(r) : rc;
+    }
+    return ftk_teams() ? share(r) : ftk_fail(FTKIT_ERR_INTERNAL, "no teams");
+}
+
+const struct ftk_part ftk_part_job = { .close = close_job, .prepare = prepare };

@@ -36,27 +36,11 @@ int ftk_recovery_search(
     return rc == FTKIT_OK ? ftk_det_search(s, lost, n, all, led) : rc;
 }
 
-/* Whether all ranks of a plane roll back: then the events since the line are void there. */
-static bool plane_is_back(const struct ftk_log_repair *r, int plane)
-{
-    const int n = ftk_log_plane_size();
-    for (int k = plane * n; k < (plane + 1) * n; k++)
-        if (!r->back[k])
-            return false;
-    return true;
-}
-
-/* ... of the plane of this rank. */
-static bool all_back(const struct ftk_log_repair *r)
-{
-    return plane_is_back(r, ftk_log_plane_of(r->me));
-}
-
 static unsigned planes_back(const struct ftk_log_repair *r)
 {
     unsigned mask = 0;
     for (int p = 0; p < ftk_log.ctx->cfg.replicas; p++)
-        mask |= (unsigned)plane_is_back(r, p) << p;
+        mask |= (unsigned)ftk_log_plane_is_back(r, p) << p;
     return mask;
 }
 
@@ -83,43 +67,15 @@ static bool others_are_back(void)
     return ftk_log.epoch.all_rolled_back >> ftk_log_plane_of(ftk_log.me) & 1;
 }
 
-/* Open the determinant files before any rank relies on this process, so that the files are there
- * whenever the process dies. */
-static int prepare_determinants(const struct ftk_log_repair *r)
-{
-    size_t n = 0;
-    const struct ftk_det *before = NULL;
-    if (!r->is_new[r->me]) {
-        ftk_det_promise(r->epoch_id);
-        return FTKIT_OK;
-    }
-    if (!r->fresh && !all_back(r))
-        before = ftk_det_adopted(r->me, ftk_job_state.lines, &n);
-    return ftk_det_open(before, n, r->fresh ? 0 : ftk_job_state.lines, r->epoch_id);
-}
-
 int ftk_recovery_quiesce(const struct ftk_log_repair *r)
 {
-    const struct ftk_det_mode *mode = ftk_log.mode;
     int rc = ftk_job_enter(r);
-    if (rc == FTKIT_OK && r->fresh)
-        rc = ftk_job_make_home(r);
-    if (rc == FTKIT_OK && (r->fresh || !ftk_teams()))
-        rc = r->fresh ? ftk_teams_make(r) : ftk_fail(FTKIT_ERR_INTERNAL, "no teams");
     if (rc == FTKIT_OK)
-        rc = ftk_contexts_make(r);
-    if (rc == FTKIT_OK && !r->fresh)
-        rc = ftk_job_share(r);
+        rc = ftk_parts_prepare(r);
     if (rc == FTKIT_OK && !r->fresh)
         rc = ftk_quiesce(r);
-    if (rc == FTKIT_OK && !r->fresh)
-        rc = ftk_suppress_exchange(r, ftk_job_state.lines);
-    if (rc == FTKIT_OK && !r->fresh && mode->collect)
-        rc = mode->collect(r, ftk_job_state.lines);
     if (rc == FTKIT_OK)
-        rc = prepare_determinants(r);
-    if (rc == FTKIT_OK && mode->replicate)
-        rc = mode->replicate(r, ftk_job_state.lines, r->fresh || all_back(r));
+        rc = ftk_parts_exchange(r, ftk_job_state.lines);
     (void)FTK_FAULT("log.marks");
     return rc;
 }

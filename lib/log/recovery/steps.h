@@ -11,8 +11,6 @@
 
 /* ---- contexts.c ---------------------------------------------------------------------- */
 
-/* Collective over r->act: make the communicators of the next epoch, in ftk_log.epoch.next. */
-int ftk_contexts_make(const struct ftk_log_repair *r);
 /* Retire comms [FTK_LOG_COMMS], which become MPI_COMM_NULL: late events of the MPI may still refer
  * to them. */
 int ftk_contexts_retire(struct ftkit_ctx *ctx, MPI_Comm *comms);
@@ -41,16 +39,15 @@ void ftk_teams_close(void);
 
 /* Collective over r->act.  FTKIT_ERR_PEER: a further failure; the step is repeated then. */
 int ftk_quiesce(const struct ftk_log_repair *r);
-/* Whether it is known whose message has matched the receive q. */
-bool ftk_quiesce_is_sure(const struct ftk_log_repair *r, const struct ftk_req *q);
+
+/* ---- withdraw.c ---------------------------------------------------------------------- */
+
 /* It is not known which messages of source this rank has: all ranks roll back in the next
  * attempt. */
-int ftk_quiesce_ambiguous(int source);
+int ftk_withdraw_ambiguous(int source);
 
 /* ---- suppress.c ---------------------------------------------------------------------- */
 
-/* Collective over r->act: exchange the suppression points.  lines: committed so far. */
-int ftk_suppress_exchange(const struct ftk_log_repair *r, uint64_t lines);
 /* The ranks have agreed: this rank rolls back, and suppresses messages by the points of n ranks. */
 int ftk_suppress_take(int n);
 void ftk_suppress_forget(void);
@@ -63,10 +60,6 @@ extern struct ftk_job_state {
 } ftk_job_state;
 /* The tables of a process that has just got its rank. */
 int ftk_job_enter(const struct ftk_log_repair *r);
-/* At an opening: the nodes that a program sees.  FTKIT_ERR_NOMEM. */
-int ftk_job_make_home(const struct ftk_log_repair *r);
-/* Collective over r->act: all ranks get ftk_job_state. */
-int ftk_job_share(const struct ftk_log_repair *r);
 /* The ranks have agreed: ftk_job_state becomes the state of this rank. */
 void ftk_job_adopt(const struct ftk_log_repair *r);
 

@@ -10,6 +10,7 @@
 
 #include "log/p2p.h"
 #include "log/base/words.h"
+#include "quiesce_step.h"
 #include "steps.h"
 
 #define SUPPRESS_WORDS 5
@@ -28,14 +29,15 @@ static uint64_t since(const struct ftk_channel *s)
 static int put_gaps(const struct ftk_log_repair *r, struct ftk_words *w,
     const struct ftk_channel *s, uint64_t *ngaps)
 {
+    int dead;
     *ngaps = 0;
     for (struct ftk_req *q = ftk_log.queue.first; q; q = q->next) {
         const size_t after = ftk_overtake_count(s, q);
         if (after == 0)
             continue;
-        if (!ftk_quiesce_is_sure(r, q)
+        if (!ftk_quiesce_is_sure(q->recv.want.source, r->is_new, r->n, &dead)
             || q->recv.want.tag == MPI_ANY_TAG) /* the channel is not known */
-            return ftk_quiesce_ambiguous(s->source);
+            return ftk_withdraw_ambiguous(s->source);
         ftk_p2p_bind(q, s->source);
         int rc = ftk_words_add(w, s->count - since(s) - after + ++*ngaps);
         if (rc != FTKIT_OK)
@@ -95,8 +97,10 @@ void ftk_suppress_forget(void)
     job_lines = 0;
 }
 
-int ftk_suppress_exchange(const struct ftk_log_repair *r, uint64_t lines)
+static int exchange(const struct ftk_log_repair *r, uint64_t lines)
 {
+    if (r->fresh)
+        return FTKIT_OK;
     struct ftk_words out = { 0 };
     size_t *to = calloc((size_t)r->n, sizeof *to);
     ftk_suppress_forget(); /* those of an earlier attempt */
@@ -154,4 +158,4 @@ int ftk_suppress_take(int n)
     return FTKIT_OK;
 }
 
-const struct ftk_part ftk_part_points = { .close = ftk_suppress_forget };
+const struct ftk_part ftk_part_points = { .close = ftk_suppress_forget, .exchange = exchange };

@@ -60,11 +60,6 @@ static void close_sends(void)
     reap_at = REAP;
 }
 
-size_t ftk_p2p_sending(void)
-{
-    return nsending;
-}
-
 bool ftk_p2p_sends_before(uint32_t generation)
 {
     ftk_p2p_reap(SIZE_MAX);
@@ -394,4 +389,14 @@ static bool sends(void)
     return nsending > 0;
 }
 
-const struct ftk_part ftk_part_send = { .close = close_sends, .sends = sends };
+static int withdraw(const struct ftk_quiescing *q)
+{
+    int rc = FTKIT_OK;
+    while (rc == FTKIT_OK && sends())
+        rc = q->look(q->arg);
+    return rc;
+}
+
+const struct ftk_part ftk_part_send = {
+    .close = close_sends, .sends = sends, .withdraw = withdraw
+};
