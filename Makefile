@@ -64,8 +64,10 @@ PKG_LIBS = $(shell pkg-config --libs $(PKGS)) $(HDF5_LIBS) -lpthread -lm
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
     -Wvla $(if $(WERROR),-Werror)
 ifeq ($(SAN),1)
-CC_OPT := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer \
-    -fno-sanitize-recover=undefined -Wno-format-truncation # which guesses by the optimizer
+# without the optimizer, which takes half of the time and hides accesses; two warnings guess by it
+SAN_OPT ?= -O0 -g1
+CC_OPT := $(SAN_OPT) -fsanitize=address,undefined -fno-omit-frame-pointer \
+    -fno-sanitize-recover=undefined -Wno-format-truncation -Wno-maybe-uninitialized
 endif
 # the wrapper's compiler can be changed: FTKIT_CC=clang
 ifneq ($(FTKIT_CC),)

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # Everything again under the address, leak and undefined behaviour sanitizers: the unit tests, and
-# jobs that lose ranks.  With --all also the unit tests that take long.
+# jobs that lose ranks.  With --all also the unit tests that take long, and with the optimizer.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -13,7 +13,7 @@ use Test::More;
 
 my $ulfm = ($ENV{MPI_KIND} // 'ulfm') eq 'ulfm';
 my $top = top();
-my $san = build() . '/san';
+my $san = build() . (all_cases() ? '/san-all' : '/san');
 my ($mpicc) = slurp(build() . '/mpi.mk') =~ /^MPICC := (.*)$/m;
 my $fortran = $ulfm && slurp(build() . '/mpi.mk') =~ /^FORTRAN := \S/m;
 my $report = qr/(?:ERROR: \w+Sanitizer|runtime error:|SUMMARY: \w+Sanitizer)/;
@@ -22,11 +22,12 @@ chdir $top;
 delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL);
 my %long = map { $_ => 1 } qw(t_h5_faults t_h5_verify t_model_fit t_model_simulate);
 my @units = grep { all_cases() || !$long{$_} } map { m{/(t_\w+)\.c$} } glob 'tests/unit/t_*.c';
-my $made = ($ENV{BUILD} // 'build') . '/san';
+my $made = ($ENV{BUILD} // 'build') . (all_cases() ? '/san-all' : '/san');
+my $opt = all_cases() ? 'SAN_OPT="-O1 -g"' : '';
 my @targets = map {"$made/$_"} qw(mpi/solver mpi/regions mpi/halo3d mpi/farm), map {"unit/$_"} @units;
 push @targets, map {"$made/ftests/$_"} qw(regions_f08 calls_f08) if $fortran;
 if (!(builds('builds', 900,
-        qq(make -j2 SAN=1 WERROR=1 BUILD="$made" MPICC="$mpicc" @targets)))[0])
+        qq(make -j2 SAN=1 $opt WERROR=1 BUILD="$made" MPICC="$mpicc" @targets)))[0])
 {
     done_testing();
     exit 1;
