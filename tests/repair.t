@@ -12,6 +12,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
 # while the program waits: every committed set is on the file system too
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
@@ -43,7 +44,7 @@ survives('an idle spare dies: nobody rolls back', spares => 2, env => \%memory,
     fault => 'spare.nap:4:3:kill', unlike => qr/repaired/);
 survives('an idle spare dies and the run goes on for much longer than the timeout',
     spares => 2, env => { %memory, FTKIT_RECOVER_TIMEOUT => '1s' },
-    solver => ['-d', '100', '-s', '40'], fault => 'spare.nap:5:3:kill',
+    solver => ['-d', '100'], fault => 'spare.nap:5:3:kill',
     unlike => qr/repaired|ending the job/);
 survives('a spawned replacement is stopped', spares => 0, faults => 2,
     env => { %memory, FTKIT_RECOVER_TIMEOUT => '3s' },
@@ -156,7 +157,7 @@ ok($j->{rc} != 0 && @{ $j->{faults} } == 2 && $j->{log} =~ /no other is complete
 my @points = qw(repair.shrink repair.shrunk repair.census repair.plan repair.build
     repair.split repair.built repair.restore repair.restored repair.agree repair.agreed);
 for my $point (@points) {
-    for my $second ((0, 1, 2, 3, 6)[victims(5, 2)]) {
+    for my $second ((0, 1, 2, 3, 6)[victims(5, 1)]) {
         my $first = $second == 2 ? 1 : 2;
         # a spare (the last, 6: the others are numbered anew) has no copies to restore
         next if $second == 6 && $point =~ /restore/;
@@ -214,7 +215,7 @@ for my $case (['both', 'app.mid:1:9:kill', 1, 1], ['one', 'app.mid:5:9:kill', 0,
 # at random: two or three kills anywhere
 my @any = (@points, qw(app.step app.mid app.inflight app.coll app.compute ckpt.begin
     ckpt.sized ckpt.packed ckpt.sealed ckpt.voted ckpt.committed));
-for my $i (1 .. ($ENV{FTKIT_TEST_RANDOM} // 12)) {
+for my $i (1 .. ($ENV{FTKIT_TEST_RANDOM} // 5)) {
     my @f = map { sprintf('%s:%d:%d:kill', $any[rand(@any)], rand(4), 2 + rand(6)) } 1 .. 3;
     my $fault = join(',', 'app.mid:' . int(rand(4)) . ':' . (4 + int(rand(20))) . ':kill',
         @f[0 .. int(rand(3))]);
