@@ -12,7 +12,6 @@ static struct {
     int ranks;
     uint64_t looks, turns, cuts, back, forgotten, waits;
     uint64_t prepared, heard, wrong, drained, withdrawn, quiet, exchanged; /* in repairs */
-    bool has_region;
     uint64_t restored; /* by the system region, which is restored before the region of the log */
     uint64_t lines;    /* of the job: a rank that rolls back has them from its set */
 } seen;
@@ -48,10 +47,7 @@ static const struct ftk_system_region region = { .name = "ftkit.witness",
 static int open_witness(int n)
 {
     seen.ranks = n;
-    if (seen.has_region)
-        return FTKIT_OK;
-    seen.has_region = true;
-    return ftk_region_add_system(ftk_log.ctx, &region);
+    return FTKIT_OK;
 }
 
 static void forget(void)
@@ -209,6 +205,7 @@ const struct ftk_part ftk_part_witness = { .open = open_witness,
     .quiesced = quiesced,
     .exchange = exchange,
     .roll_back = roll_back,
+    .region = &region,
     .name = "witness",
     .words = words,
     .save = save,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "log/base/control.h"
+#include "set/region.h"
 
 struct ftk_parts ftk_parts;
 
@@ -52,6 +53,15 @@ void ftk_parts_begin(const struct ftk_part *const *all, size_t n)
             return rc;                                                                             \
     }                                                                                              \
     return FTKIT_OK
+
+int ftk_parts_regions(struct ftkit_ctx *ctx)
+{
+    int rc = FTKIT_OK;
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if (rc == FTKIT_OK && (*p)->region)
+            rc = ftk_region_add_system(ctx, (*p)->region);
+    return rc;
+}
 
 int ftk_parts_open(int n)
 {

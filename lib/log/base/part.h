@@ -43,6 +43,7 @@ struct ftk_section {
 };
 
 struct ftk_control_kind;
+struct ftk_system_region;
 
 struct ftk_part {
     /* The part that serves this log: this one, another one, or NULL: none.  No function: this
@@ -135,7 +136,13 @@ struct ftk_part {
      * an error. */
     int (*roll_back)(const struct ftk_rollback *b);
 
-    /* ---- the section of the part in a set (recovery/image.c) ---- */
+    /* ---- in a set ---- */
+
+    /* What a set has of the part as a region; registered when the log opens.  NULL: nothing but the
+     * section. */
+    const struct ftk_system_region *region;
+
+    /* The section of the part (recovery/image.c). */
 
     const char *name; /* at most 8 characters; no other part has it */
     /* As many words as the section has now; write them, to the address behind them.  At a line
@@ -178,6 +185,7 @@ extern struct ftk_parts {
 void ftk_parts_begin(const struct ftk_part *const *all, size_t n);
 
 /* Each function asks all parts.  The first error. */
+int ftk_parts_regions(struct ftkit_ctx *ctx);
 int ftk_parts_open(int n);
 void ftk_parts_forget(void);
 void ftk_parts_close(void);

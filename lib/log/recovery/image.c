@@ -169,7 +169,9 @@ static void close_image(void)
     more = 0;
 }
 
-const struct ftk_part ftk_part_image = { .close = close_image, .cut_over = drop };
+const struct ftk_part ftk_part_image = {
+    .close = close_image, .cut_over = drop, .region = &ftk_image_region
+};
 
 /* ---- reading: every number is checked, the state may come from a damaged file ---------- */
 

@@ -17,7 +17,6 @@
 #include "log/recovery/recovery.h"
 #include "log/determinant/set_up.h"
 #include "set/checkpoint.h"
-#include "set/region.h"
 #include "apart.h"
 #include "steps.h"
 #include "tail.h"
@@ -309,5 +308,5 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
     ftk_log.repair = repair;
     ftk_session_begin();
     ctx->log = &log_ops;
-    return ftk_region_add_system(ctx, &ftk_image_region);
+    return ftk_parts_regions(ctx);
 }
