@@ -14,9 +14,10 @@ use Test::More;
 use Time::HiRes qw(time);
 
 ulfm_only();
+asleep_in_waits();
 my $ftkit = build() . '/ftkit';
 my $solver = build() . '/mpi/solver';
-my @small = ('-n', 60, '-s', 400);
+my @small = ('-n', 60, '-s', 150);
 
 # the same computation, undisturbed
 my $home = tempdir(DIR => scratch());
@@ -90,7 +91,7 @@ sub halts
 {
     my ($what, $act, $more, @options) = @_;
     my $dir = fresh();
-    local $ENV{PROGRAM_OPTIONS} = '-d 5';
+    local $ENV{PROGRAM_OPTIONS} = '-d 12';
     run_job($dir, $more, $act, @options);
     is($code, 75, "$what: exit code 75") or diag($log);
     like($log, qr/halt \(.*\): set (\d+) is durable.*solver: halted at step \d+.*the job has halted; set \g1 is durable/s,
@@ -105,8 +106,8 @@ sub halts
 
 {
     my $dir = fresh();
-    local $ENV{PROGRAM_OPTIONS} = '-d 5';
-    run_job($dir, {}, signalled('USR1', 60));
+    local $ENV{PROGRAM_OPTIONS} = '-d 12';
+    run_job($dir, {}, signalled('USR1', 20));
     is($code, 0, 'SIGUSR1: the job goes on to its end') or diag($log);
     is(slurp("$dir/result"), $want, '... with the right result');
     is(sets($dir), 2, '... one more set is durable');
@@ -114,36 +115,36 @@ sub halts
 # a batch system sends SIGTERM more than once
 halts('SIGTERM twice', sub {
         my ($pid, $dir) = @_;
-        signalled('TERM', 60)->($pid, $dir);
+        signalled('TERM', 20)->($pid, $dir);
         my $end = time() + 20;
         select(undef, undef, undef, 0.01) until slurp("$dir/log") =~ /halts; a second signal/ || time() > $end;
         kill($_, $pid) for qw(TERM HUP);
     }, {});
-halts('SIGINT', signalled('INT', 60), {});
-halts('SIGUSR2, with the message log', signalled('USR2', 60), { FTKIT_LOG_TEAM_SIZE => 2 }, '--log');
-halts('SIGUSR2, with lines apart', signalled('USR2', 60), { FTKIT_LOG_TEAM_SIZE => 2,
+halts('SIGINT', signalled('INT', 20), {});
+halts('SIGUSR2, with the message log', signalled('USR2', 20), { FTKIT_LOG_TEAM_SIZE => 2 }, '--log');
+halts('SIGUSR2, with lines apart', signalled('USR2', 20), { FTKIT_LOG_TEAM_SIZE => 2,
         FTKIT_CHECKPOINT_LINE => 'apart' }, '--log');
 # a program with handlers of its own gets SIGUSR1 and SIGUSR2, and ftkit run asks all the same
-halts('SIGINT, the program has handlers', signalled('INT', 60), { PROGRAM_OPTIONS => '-d 5 -N' });
+halts('SIGINT, the program has handlers', signalled('INT', 20), { PROGRAM_OPTIONS => '-d 12 -N' });
 like($halted, qr/signals: 0 0 0$/m, '... which are not called');
 halts('SIGUSR1 and SIGUSR2, the program has handlers', sub {
         my ($pid, $dir) = @_;
-        signalled('USR1', 30)->(@_);
+        signalled('USR1', 20)->(@_);
         my $end = time() + 20;
         select(undef, undef, undef, 0.01) while sets($dir) < 2 && time() < $end;
         is(sets($dir), 2, '... a set is durable');
         kill('USR2', $pid);
-    }, { PROGRAM_OPTIONS => '-d 5 -N' });
+    }, { PROGRAM_OPTIONS => '-d 12 -N' });
 like($halted, qr/signals: 1 1 0$/m, '... which are called');
 halts('SIGTERM, checkpoint.signals is false', sub {
-        signalled('USR2', 60)->(@_);
-        signalled('TERM', 100)->(@_);
-    }, { PROGRAM_OPTIONS => '-d 5 -N', FTKIT_CHECKPOINT_SIGNALS => 'false' });
+        signalled('USR2', 20)->(@_);
+        signalled('TERM', 40)->(@_);
+    }, { PROGRAM_OPTIONS => '-d 12 -N', FTKIT_CHECKPOINT_SIGNALS => 'false' });
 like($halted, qr/signals: 0 1 0$/m, '... SIGUSR2 is for the program alone');
-halts('a set at each call', signalled('USR2', 60), { FTKIT_CHECKPOINT_PERIOD => '1 call',
+halts('a set at each call', signalled('USR2', 20), { FTKIT_CHECKPOINT_PERIOD => '1 call',
         FTKIT_LEVEL_HDF5_EVERY => '1000 sets' });
-halts('a period in calls', signalled('USR2', 60), { FTKIT_CHECKPOINT_PERIOD => '1000 calls' });
-halts('the files are written at once', signalled('USR2', 60),
+halts('a period in calls', signalled('USR2', 20), { FTKIT_CHECKPOINT_PERIOD => '1000 calls' });
+halts('the files are written at once', signalled('USR2', 20),
     { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' });
 
 # the deadline
@@ -168,7 +169,7 @@ sub asks_in_time
 
 {
     my $begin = time();
-    my $dir = halts('--deadline', undef, { PROGRAM_OPTIONS => '-d 40',
+    my $dir = halts('--deadline', undef, { PROGRAM_OPTIONS => '-d 110',
             FTKIT_REPORT_EVENTS => scratch() . '/deadline' }, '--deadline', '6s');
     asks_in_time(scratch() . '/deadline', $begin + 6, '... in time');
     my ($halt) = grep { $_->{event} eq 'halt' } events(scratch() . '/deadline');
@@ -177,7 +178,7 @@ sub asks_in_time
 {
     # a time since the opening of the job, not of the process that replaces rank 0
     my $log = scratch() . '/replaced';
-    halts('checkpoint.deadline, rank 0 is replaced', undef, { PROGRAM_OPTIONS => '-d 40',
+    halts('checkpoint.deadline, rank 0 is replaced', undef, { PROGRAM_OPTIONS => '-d 110',
             FTKIT_REPORT_EVENTS => $log, FTKIT_CHECKPOINT_DEADLINE => '8s', FTKIT_RECOVER_SUPPLY => 'spawn' },
         '--spares', 0, '--kill', 'rank 0 at 2s');
     my ($begin) = map { $_->{t} } grep { $_->{event} eq 'open' } events($log);
@@ -189,7 +190,7 @@ sub asks_in_time
 }
 {
     my $dir = fresh();
-    local $ENV{PROGRAM_OPTIONS} = '-d 5 -b 2'; # a set of 2 MB
+    local $ENV{PROGRAM_OPTIONS} = '-d 12 -b 2'; # a set of 2 MB
     run_job($dir, { FTKIT_LEVEL_HDF5_BANDWIDTH => '1MB' }, undef, '--deadline', '100ms'); # over before the job is open
     like($log, qr/warning: context default: checkpoint.deadline leaves -?[\d.]+ s, and a durable set needs up to [\d.]+ s/,
         'a deadline too short for a set: says so');
@@ -219,7 +220,7 @@ sub asks
 {
     my $dir = halts('ftkit halt', sub {
             my ($pid, $where) = @_;
-            ok(at_step($where, 60), '... step 60');
+            ok(at_step($where, 20), '... step 20');
             my $status = `$ftkit status $where`;
             is($?, 0, 'ftkit status: a job is running');
             like($status, qr/^default: job .* on .*\n  state +running, .*\n  processes +4 ranks, 1 spares left, repair in the job\n  rate +[\d.]+ calls/,
@@ -260,8 +261,8 @@ sub asks
 # a program that does not know FTKIT_HALT
 {
     my $dir = fresh();
-    local $ENV{PROGRAM_OPTIONS} = '-d 20 -i';
-    run_job($dir, {}, signalled('USR2', 30), '--halt-timeout', '1s');
+    local $ENV{PROGRAM_OPTIONS} = '-d 30 -i';
+    run_job($dir, {}, signalled('USR2', 20), '--halt-timeout', '1s');
     is($code, 75, 'a program that goes on is ended: 75') or diag($log);
     like($log, qr/the program goes on after FTKIT_HALT: ending it/, '... says so');
     delete local $ENV{PROGRAM_OPTIONS};
@@ -271,8 +272,8 @@ sub asks
 # without files there is nothing durable
 {
     my $dir = fresh();
-    local $ENV{PROGRAM_OPTIONS} = '-d 5';
-    run_job($dir, { FTKIT_LEVEL_HDF5_ENABLED => 'false' }, signalled('USR2', 60));
+    local $ENV{PROGRAM_OPTIONS} = '-d 12';
+    run_job($dir, { FTKIT_LEVEL_HDF5_ENABLED => 'false' }, signalled('USR2', 20));
     is($code, 75, 'no files: halts') or diag($log);
     like($log, qr/level.hdf5.enabled is false, so set \d+ is in memory only/, '... says so');
 }
@@ -285,8 +286,8 @@ for my $point ('ckpt.voted:1', 'ckpt.committed:2', 'flush.part:1', 'halt.drained
         my $dir = fresh();
         my %more = (FTKIT_FAULT => "$name:$rank:$nth:kill");
         $more{FTKIT_LOG_TEAM_SIZE} = $teams if $teams;
-        local $ENV{PROGRAM_OPTIONS} = '-d 5';
-        run_job($dir, \%more, signalled('USR2', 60), $teams ? '--log' : ());
+        local $ENV{PROGRAM_OPTIONS} = '-d 12';
+        run_job($dir, \%more, signalled('USR2', 20), $teams ? '--log' : ());
         is($code, 75, "killed at $name, rank $rank, " . ($teams ? 'teams' : 'no log') . ': 75')
             or diag($log);
         like($log, $name =~ /^(ckpt|flush)/ ? qr/repaired in/ : qr/start it again to go on/, '... says so');
@@ -302,8 +303,8 @@ for my $point ('apart.vote:2', 'apart.voted:0', 'apart.voted:2', 'apart.commit:1
     my $nth = $name =~ /^flush/ ? 2 : 1;
     my $dir = fresh();
     my %line = (FTKIT_CHECKPOINT_LINE => 'apart', FTKIT_LOG_TEAM_SIZE => 1);
-    local $ENV{PROGRAM_OPTIONS} = '-d 5';
-    run_job($dir, { %line, FTKIT_FAULT => "$name:$rank:$nth:kill" }, signalled('USR2', 60), '--log');
+    local $ENV{PROGRAM_OPTIONS} = '-d 12';
+    run_job($dir, { %line, FTKIT_FAULT => "$name:$rank:$nth:kill" }, signalled('USR2', 20), '--log');
     is($code, 75, "killed at $name, rank $rank, lines apart: 75") or diag($log);
     like($log, qr/repaired in/, '... says so');
     delete local $ENV{PROGRAM_OPTIONS};
