@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Several emulated nodes: own host name and daemon each, TCP between them.
+# Several emulated nodes: own host name and daemon each, TCP between them.  Half of the pairs of a
+# point and a rank; with --all each.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -21,14 +22,16 @@ survives('undisturbed on two nodes', spares => 2, run => \@two, env => \%memory,
     faults => 0, like => qr/memory survives the processes of any one node, and of any nodes .* \(a lost node ends the job\); /);
 for my $point (qw(app.step app.mid app.inflight app.coll app.compute)) {
     survives("two nodes: killed at $point, rank $_", spares => 2, run => \@two,
-        env => \%memory, fault => "$point:$_:" . (3 + 6 * $_) . ':kill') for 0 .. 3;
+        env => \%memory, fault => "$point:$_:" . (3 + 6 * $_) . ':kill') for victims(4, 2);
 }
+my $turn = 0;
 for my $point (qw(ckpt.begin ckpt.sized ckpt.packed ckpt.sealed ckpt.voted flush.told
     flush.begin flush.block flush.part
     open.built recover.begin finish.begin)) {
     survives("two nodes: killed at $point, rank $_", spares => 2, run => \@two,
         env => { %files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'true' },
-        fault => "$point:$_:1:kill") for (0, 3);
+        fault => "$point:$_:1:kill") for grep { selected(2, $turn, $_) } (0, 3);
+    $turn++;
 }
 survives("two nodes: killed at durable.written, rank $_", spares => 2, run => \@two,
     env => \%files,
@@ -63,7 +66,8 @@ survives('a node with its spares at once', n => 4, spares => 4, run => \@two, fa
     });
 is($gone, 4, 'four processes of the node were killed');
 for my $point (qw(repair.shrink repair.census repair.build repair.agree repair.agreed)) {
-    for my $second (0, 1) {
+    $turn++;
+    for my $second (grep { selected(2, $turn, $_) } 0, 1) {
         my $nth = $point =~ /shrink/ ? 1 : 2;
         survives("two nodes: killed at $point of the repair: process $second", spares => 4,
             run => \@two, env => \%files, faults => 2,
