@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # The message log: intercommunicators, made in set-up and inside the loop, live through
-# failures, and lie in sets.
+# failures, and lie in sets.  A rank is killed at each point, with each size of teams; with --all
+# more ranks are killed, at random points.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -20,9 +21,10 @@ my %most = ('app.step' => 54, 'app.mid' => 54, 'app.inflight' => 54, 'app.bridge
 like(undisturbed($p, 4), qr/^OK step $p->{steps} /, title($p));
 for my $team (1, 2) {
     my $env = { FTKIT_LOG_TEAM_SIZE => $team };
-    for my $i (1 .. $ENV{KILLS} // 11) {
+    for my $i (1 .. $ENV{KILLS} // (all_cases() ? 11 : keys %most)) {
         my $rank = $i % 4; # of both groups, whichever they are
-        my $point = one_of(sort keys %most);
+        my @points = sort keys %most;
+        my $point = all_cases() ? one_of(@points) : $points[ ($i - 1) % @points ];
         my $fault = sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand($most{$point}));
         my $j = logged($p, env => $env, fault => $fault);
         is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault),
