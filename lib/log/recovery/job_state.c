@@ -105,18 +105,29 @@ static int most_advanced(const struct ftk_log_repair *r, const struct ftk_job_st
 {
     int best = -1;
     for (int i = 0; i < r->n; i++)
-        if (!r->is_new[i]
-            && (best < 0 || all[i].lines > all[best].lines
-                || (all[i].lines == all[best].lines && all[i].nouts > all[best].nouts)))
+        if (!r->is_new[i] && (best < 0 || ftk_quiesce_is_ahead(&all[i], &all[best])))
             best = i;
     return best < 0 ? 0 : best;
 }
 
+/* What this rank knows, and the outcomes.  After an attempt that has failed, the ranks that knew
+ * more may be lost: this rank does not forget what they have shared, because it may have messages
+ * from beyond the line, or from behind a set that was given up. */
+static struct ftk_job_state known(const struct ftk_logged_call **outs)
+{
+    const struct ftk_log *l = &ftk_log;
+    const struct ftk_job_state mine = { l->line.count, l->line.calls, l->line.next_event,
+        l->calls.n };
+    const bool more = known_calls && ftk_quiesce_is_ahead(&ftk_job_state, &mine);
+    *outs = more ? known_calls : l->calls.outs;
+    return more ? ftk_job_state : mine;
+}
+
 static int share(const struct ftk_log_repair *r)
 {
-    struct ftk_log *l = &ftk_log;
     const struct ftk_sure s = { r->act, NULL, "sharing the state of the message log" };
-    struct ftk_job_state mine = { l->line.count, l->line.calls, l->line.next_event, l->calls.n };
+    const struct ftk_logged_call *own;
+    const struct ftk_job_state mine = known(&own);
     struct ftk_job_state *all = calloc((size_t)r->n, sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
@@ -125,24 +136,24 @@ static int share(const struct ftk_log_repair *r)
         free(all);
         return rc;
     }
-    int root = most_advanced(r, all);
-    ftk_job_state = all[root];
-    if (r->line > 0
-        && ftk_job_state.lines == 0) /* a start: all ranks were about to load the line */
-        ftk_job_state = (struct ftk_job_state){ 1, 1, FTK_POLICY_FIRST_EVENT, 0 };
+    const int root = most_advanced(r, all);
+    struct ftk_job_state job = all[root];
+    if (r->line > 0 && job.lines == 0) /* a start: all ranks were about to load the line */
+        job = (struct ftk_job_state){ 1, 1, FTK_POLICY_FIRST_EVENT, 0 };
     free(all);
-    struct ftk_logged_call *outs = calloc((size_t)ftk_job_state.nouts + 1, sizeof *outs);
+    struct ftk_logged_call *outs = calloc((size_t)job.nouts + 1, sizeof *outs);
     if (!outs)
         return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
-    if (l->calls.n == ftk_job_state.nouts && l->calls.n > 0)
-        memcpy(outs, l->calls.outs, l->calls.n * sizeof *outs);
-    rc = ftk_sure_bcast(&s, root, outs, (size_t)ftk_job_state.nouts * sizeof *outs);
+    if (mine.nouts == job.nouts && mine.nouts > 0)
+        memcpy(outs, own, (size_t)mine.nouts * sizeof *outs);
+    rc = ftk_sure_bcast(&s, root, outs, (size_t)job.nouts * sizeof *outs);
     if (rc != FTKIT_OK) {
         free(outs);
         return rc;
     }
     free(known_calls);
     known_calls = outs;
+    ftk_job_state = job;
     return FTKIT_OK;
 }
 

@@ -10,7 +10,6 @@
 #include "core/tags.h"
 #include "detect/sure.h"
 #include "log/log.h"
-#include "quiesce_step.h"
 #include "steps.h"
 
 /* The watch over the ranks of the next epoch: ends with an error when one of them fails. */

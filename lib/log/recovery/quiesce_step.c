@@ -9,6 +9,11 @@ enum ftk_quiesce_step ftk_quiesce_next(enum ftk_quiesce_step step, bool is_new)
     return step + (skips ? 2 : 1);
 }
 
+bool ftk_quiesce_is_ahead(const struct ftk_job_state *a, const struct ftk_job_state *b)
+{
+    return a->lines > b->lines || (a->lines == b->lines && a->nouts > b->nouts);
+}
+
 bool ftk_quiesce_is_sure(int source, const int *dead, int n, int *first)
 {
     int ndead = 0;

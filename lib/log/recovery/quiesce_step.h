@@ -33,6 +33,15 @@ enum ftk_quiesce_step {
 /* The step after this one, in a process that is new or not. */
 enum ftk_quiesce_step ftk_quiesce_next(enum ftk_quiesce_step step, bool is_new);
 
+/* What a rank knows of the job: committed lines; calls of ftkit_checkpoint() and the next event at
+ * the last one; outcomes of collective calls of ftkit since then. */
+struct ftk_job_state {
+    uint64_t lines, calls, next_event, nouts;
+};
+
+/* Whether a rank that knows a knows more than one that knows b. */
+bool ftk_quiesce_is_ahead(const struct ftk_job_state *a, const struct ftk_job_state *b);
+
 /* A receive of messages from source, or MPI_ANY_SOURCE, was matched with a message that its dead
  * sender never finished.  Whether the sender is known: only one dead rank is possible.  Then the
  * receive is bound to the message of that rank, which comes again.  dead [n]: which ranks are;

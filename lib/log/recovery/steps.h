@@ -8,6 +8,7 @@
 
 #include "core/log_ops.h"
 #include "log/base/part.h"
+#include "quiesce_step.h"
 
 /* ---- contexts.c ---------------------------------------------------------------------- */
 
@@ -54,10 +55,8 @@ void ftk_suppress_forget(void);
 
 /* ---- job_state.c --------------------------------------------------------------------- */
 
-/* The view of the most advanced survivor. */
-extern struct ftk_job_state {
-    uint64_t lines, calls, next_event, nouts; /* lines committed; of ctx at the line; outcomes */
-} ftk_job_state;
+/* The view of the most advanced survivor, or of one that an attempt of this repair has lost. */
+extern struct ftk_job_state ftk_job_state;
 /* The tables of a process that has just got its rank. */
 int ftk_job_enter(const struct ftk_log_repair *r);
 /* The ranks have agreed: ftk_job_state becomes the state of this rank. */

@@ -10,7 +10,6 @@
 
 #include "log/p2p.h"
 #include "log/base/words.h"
-#include "quiesce_step.h"
 #include "steps.h"
 
 #define SUPPRESS_WORDS 5

@@ -5,7 +5,6 @@
  * All messages in flight between survivors are drained.  Then the requests are withdrawn: a receive
  * that has no message is cancelled; a send is completed, or its receiver is dead. */
 #include "log/p2p.h"
-#include "quiesce_step.h"
 #include "steps.h"
 
 /* A receive that is not complete after draining has no message and can be cancelled, or a message
