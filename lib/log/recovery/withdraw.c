@@ -44,8 +44,7 @@ static int bind_overtaken(const struct ftk_log_repair *r, const struct ftk_req *
 static int withdraw_receive(const struct ftk_quiescing *s, struct ftk_req *r)
 {
     bool complete;
-    const int last = PMPI_Cancel(&r->real) == MPI_SUCCESS ? LAST_LOOKS : 0;
-    for (int i = 0; r->state == FTK_REQ_POSTED && i < last; i++) {
+    for (int i = 0; r->state == FTK_REQ_POSTED && i < LAST_LOOKS; i++) {
         int rc = bind_overtaken(s->r, r, &complete);
         if (rc == FTKIT_OK && complete)
             rc = ftk_p2p_withdraw(r);
@@ -54,7 +53,7 @@ static int withdraw_receive(const struct ftk_quiescing *s, struct ftk_req *r)
         if (rc != FTKIT_OK)
             return rc;
     }
-    if (r->state == FTK_REQ_POSTED && last > 0 && r->real != MPI_REQUEST_NULL)
+    if (r->state == FTK_REQ_POSTED && r->real != MPI_REQUEST_NULL)
         (void)PMPI_Request_free(&r->real); /* its sender is dead */
     if (!ftk_req_is_done(r))
         r->state = FTK_REQ_WITHDRAWN;
@@ -71,11 +70,11 @@ static bool is_at_lost_line(const struct ftk_log_repair *r)
 /* Take a receive from the MPI; a message that it has got is dropped. */
 static int discard_receive(const struct ftk_quiescing *s, struct ftk_req *r)
 {
-    int done = PMPI_Cancel(&r->real) != MPI_SUCCESS;
+    int done = 0;
     for (int i = 0; !done && i < LAST_LOOKS; i++) {
         int rc = PMPI_Test(&r->real, &done, MPI_STATUS_IGNORE);
         done = done || rc != MPI_SUCCESS;
-        rc = s->look(s->arg);
+        rc = done ? FTKIT_OK : s->look(s->arg);
         if (rc != FTKIT_OK)
             return rc;
     }
@@ -115,10 +114,41 @@ static int drain(const struct ftk_quiescing *s)
     return is_at_lost_line(s->r) ? FTKIT_OK : ftk_drain_all(s->r->is_new, s->look, s->arg);
 }
 
+static bool is_posted(const struct ftk_req *r)
+{
+    return r->kind == FTK_REQ_RECV && r->state == FTK_REQ_POSTED;
+}
+
+/* Whether the MPI has cancelled the receive for the log. */
+static bool is_cancelled(const struct ftk_req *r)
+{
+    MPI_Status s;
+    int done = 0, cancelled = 0;
+    return !r->recv.cancelled && PMPI_Request_get_status(r->real, &done, &s) == MPI_SUCCESS && done
+           && PMPI_Test_cancelled(&s, &cancelled) == MPI_SUCCESS && cancelled;
+}
+
+/* Cancel all receives before a look at the MPI.  A message of a dead rank may still come in a look.
+ * It must not match a receive when an earlier one, which could have had the message, is cancelled
+ * already: the log would take the earlier one for matched.  No further failure may come between: a
+ * receive that is cancelled, and counts as posted, would be taken for complete. */
+static void cancel_receives(void)
+{
+    for (struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
+        if (is_posted(r) && PMPI_Cancel(&r->real) != MPI_SUCCESS)
+            r->state = FTK_REQ_WITHDRAWN;
+    for (struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
+        if (is_posted(r) && is_cancelled(r)) {
+            (void)PMPI_Request_free(&r->real); /* complete */
+            r->state = FTK_REQ_WITHDRAWN;
+        }
+}
+
 static int withdraw(const struct ftk_quiescing *s)
 {
     const bool drops = is_at_lost_line(s->r);
     int rc = FTKIT_OK;
+    cancel_receives();
     for (struct ftk_req *r = ftk_log.queue.first, *next; rc == FTKIT_OK && r; r = next) {
         next = r->next;
         if (r->state == FTK_REQ_POSTED)
