@@ -22,6 +22,9 @@ struct ftk_log_repair {
     uint64_t line;     /* 0: none */
     bool fresh;        /* an opening: nothing has been sent yet */
     uint64_t epoch_id; /* of the next epoch, if this attempt succeeds */
+    unsigned stale;    /* bit p: plane p stands still from now on */
+    uint64_t clone_at; /* ... then: the next call of ftkit_checkpoint() at which all ranks decide,
+                          also in a replay of the calls since the line */
 };
 
 /* A message that this rank has sent to another team since the line. */
@@ -51,6 +54,7 @@ struct ftk_log_facts {
     const int *teams; /* the team of each rank, the same for the whole job; NULL: not known yet */
     bool repeats;     /* this rank still has collective calls of ftkit to make again */
     bool of_earlier_job; /* the line is: a replacement could not replay the set-up */
+    bool rolling_back;   /* this rank has to restore the line before it continues */
 };
 
 /* The functions are described below, at the functions that call them. */
@@ -71,16 +75,14 @@ struct ftk_log_ops {
     /* at a failure */
     int (*search)(
         struct ftkit_ctx *ctx, MPI_Comm s, int root, const int *lost, int n, bool *all, bool *led);
-    int (*quiesce)(const struct ftk_log_repair *r);
+    int (*quiesce)(
+        struct ftkit_ctx *ctx, const struct ftk_log_repair *r, bool *missed, uint64_t *next);
     int (*discard)(struct ftkit_ctx *ctx);
-    bool (*missed)(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next);
     int (*install)(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
-    void (*stand_still)(unsigned planes, uint64_t next_event);
     void (*pass_line)(struct ftkit_ctx *ctx);
     bool (*replayed)(struct ftkit_ctx *ctx, bool at_line, int *code);
     int (*outcome)(struct ftkit_ctx *ctx, bool at_line, int code);
     void (*keep_going)(void);
-    bool (*rolling_back)(void);
     void (*restored)(struct ftkit_ctx *ctx, uint64_t set);
     void (*enter_loop)(void);
     int (*leave_set_up)(struct ftkit_ctx *ctx, int rc);
@@ -90,8 +92,7 @@ struct ftk_log_ops {
     int (*drain)(struct ftk_chan *ch);
     uint64_t (*messages_sum)(void);
     int (*messages)(struct ftk_message **list, size_t *n);
-    void (*committed)(struct ftkit_ctx *ctx);
-    void (*line_end)(void);
+    void (*line_end)(struct ftkit_ctx *ctx, bool committed);
     /* lines apart */
     int (*checkpoint)(struct ftkit_ctx *ctx);
     int (*settle)(struct ftkit_ctx *ctx, struct ftk_chan *ch);
@@ -226,10 +227,13 @@ static inline int ftk_log_search(
 }
 
 /* The first half of a repair: quiesce.  May be repeated; only moves messages from the MPI to the
- * unexpected messages. */
-static inline int ftk_log_quiesce(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+ * unexpected messages.  *missed: this rank has not seen the commit of the line that another rank has
+ * seen; *next: the next event of the job (struct ftkit_ctx). */
+static inline int ftk_log_quiesce(
+    struct ftkit_ctx *ctx, const struct ftk_log_repair *r, bool *missed, uint64_t *next)
 {
-    return ctx->log ? ctx->log->quiesce(r) : FTKIT_OK;
+    *missed = false;
+    return ctx->log ? ctx->log->quiesce(ctx, r, missed, next) : FTKIT_OK;
 }
 
 /* The attempt has failed: discard what the log has made in it. */
@@ -238,26 +242,10 @@ static inline int ftk_log_discard(struct ftkit_ctx *ctx)
     return ctx->log ? ctx->log->discard(ctx) : FTKIT_OK;
 }
 
-/* Between the halves: whether this rank has not seen the commit of the line that another rank has
- * seen.  *next: the next event of the job (struct ftkit_ctx). */
-static inline bool ftk_log_missed(
-    const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next)
-{
-    return ctx->log && ctx->log->missed(ctx, r, next);
-}
-
 /* The second half, when the ranks have agreed: roll back, suppress, resend. */
 static inline int ftk_log_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
     return ctx->log ? ctx->log->install(ctx, r) : FTKIT_OK;
-}
-
-/* These planes stand still from now on; bit p: plane p.  next_event: the next call of
- * ftkit_checkpoint() at which all ranks decide; also in a replay of the calls since the line. */
-static inline void ftk_log_stand_still(struct ftkit_ctx *ctx, unsigned planes, uint64_t next_event)
-{
-    if (ctx->log)
-        ctx->log->stand_still(planes, next_event);
 }
 
 /* Whether this rank still has collective calls of ftkit to make again. */
@@ -300,7 +288,7 @@ static inline void ftk_log_keep_going(const struct ftkit_ctx *ctx)
 /* Whether this rank is rolling back: it has to restore the line before it continues. */
 static inline bool ftk_log_rolling_back(const struct ftkit_ctx *ctx)
 {
-    return ctx->log && ctx->log->rolling_back();
+    return ctx->log && ctx->log->facts(ctx).rolling_back;
 }
 
 /* The regions are restored to the line, set (0: there is no line). */
@@ -382,18 +370,12 @@ static inline int ftk_messages_order(const struct ftk_message *a, const struct f
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* The set is committed: messages sent before it are not needed again. */
-static inline void ftk_log_committed(struct ftkit_ctx *ctx)
+/* The end of what ftk_log_drain() has begun.  committed: the set is, and messages sent before it are
+ * not needed again; otherwise it is given up. */
+static inline void ftk_log_line_end(struct ftkit_ctx *ctx, bool committed)
 {
     if (ctx->log)
-        ctx->log->committed(ctx);
-}
-
-/* The end of what ftk_log_drain() has begun: the set is committed, or it is given up. */
-static inline void ftk_log_line_end(struct ftkit_ctx *ctx)
-{
-    if (ctx->log)
-        ctx->log->line_end();
+        ctx->log->line_end(ctx, committed);
 }
 
 /* ---- lines apart: checkpoint.line = apart ------------------------------------------------ */

@@ -34,7 +34,9 @@ struct ftk_log_repair ftk_attempt_for_log(const struct ftk_attempt *a)
         .back = p->back,
         .line = p->line,
         .fresh = p->fresh,
-        .epoch_id = a->epoch_id };
+        .epoch_id = a->epoch_id,
+        .stale = p->stale,
+        .clone_at = p->clone_at };
 }
 
 static void install_tables(struct ftk_attempt *a)
@@ -178,9 +180,8 @@ static int install_log(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_log_repair of = ftk_attempt_for_log(a);
-    uint64_t next_event;
-    if (ftk_log_missed(ctx, &of, &next_event))
-        catch_up(ctx, next_event);
+    if (a->missed)
+        catch_up(ctx, a->next_event);
     return ftk_log_install(ctx, &of);
 }
 
@@ -211,7 +212,6 @@ static void install_planes(struct ftk_attempt *a)
     if (p->stale == 0)
         return;
     ctx->replica.takeovers += p->lost > 0;
-    ftk_log_stand_still(ctx, p->stale, p->clone_at);
     if (!p->back[ctx->rank])
         ftk_policy_set_event(ctx, p->clone_at);
 }

@@ -324,7 +324,7 @@ static int attempt(struct ftk_attempt *a)
         rc = restore_copies(a);
     if (rc == FTKIT_OK && a->next.act != MPI_COMM_NULL) {
         struct ftk_log_repair r = ftk_attempt_for_log(a);
-        rc = ftk_log_quiesce(a->ctx, &r);
+        rc = ftk_log_quiesce(a->ctx, &r, &a->missed, &a->next_event);
     }
     return rc;
 }

@@ -304,7 +304,7 @@ static int commit(struct writing *c)
     c->to_local = v.min[WORD_LOCAL] == 1;
     ftk_level_tell_lack(c->w.level, ctx, v.min[WORD_LACKS]);
     ftk_set_committed(ctx, &c->w, v.min[WORD_GAP], c->ask);
-    ftk_log_committed(ctx);
+    ftk_log_line_end(ctx, true);
     (void)FTK_FAULT("ckpt.committed");
     return FTKIT_OK;
 }
@@ -357,8 +357,8 @@ static int write_once(struct ftkit_ctx *ctx)
     c.w.ch = &c.ch;
     c.w.like = ftk_set_head(ctx, ctx->next_set);
     int rc = write_set(&c);
-    if (rc != FTKIT_ERR_PEER) /* otherwise the repair ends the line */
-        ftk_log_line_end(ctx);
+    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) /* otherwise the repair ends the line */
+        ftk_log_line_end(ctx, false);
     ftk_write_end(&c.w, rc);
     if (rc == FTKIT_OK)
         ftk_increment_end(ctx, &c.changes, c.ch.sent);

@@ -197,12 +197,6 @@ bool ftk_line_is_missed(const struct ftkit_ctx *ctx, const struct ftk_log_repair
     return !r->fresh && !r->is_new[r->me] && r->line > 0 && ctx->committed != r->line;
 }
 
-void ftk_line_end(void)
-{
-    ftk_log.line.state = FTK_LINE_AWAY;
-    ftk_requests_saved();
-}
-
 /* Sends that set-up leaves open are complete when all messages are drained.  A receive that set-up
  * leaves open without a message would get a message that the loop received before the line. */
 static int drain_set_up(struct ftk_chan *ch)
@@ -235,6 +229,14 @@ void ftk_line_pass(struct ftkit_ctx *ctx, enum ftk_pass kind, uint64_t calls)
     ftk_parts_line(kind, first);
 }
 
+void ftk_line_end(struct ftkit_ctx *ctx, bool committed)
+{
+    if (committed)
+        ftk_line_pass(ctx, FTK_PASS_MET, ctx->policy.calls);
+    ftk_log.line.state = FTK_LINE_AWAY;
+    ftk_requests_saved();
+}
+
 /* All messages of set-up have been delivered or are in the line, so none has to be sent again, and
  * none may come when the line is restored. */
 int ftk_line_leave_set_up(struct ftkit_ctx *ctx, int rc)
@@ -247,9 +249,9 @@ int ftk_line_leave_set_up(struct ftkit_ctx *ctx, int rc)
 
 int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
 {
-    ftk_line_end();
+    ftk_line_end(ctx, false);
     if (rc == FTKIT_OK) {
-        ftk_line_committed(ctx);
+        ftk_line_end(ctx, true);
         ftk_log.line.calls = 1; /* see ftk_policy_reset() */
         ftk_log.line.of_earlier_job = true;
         ftk_policy_ask(ctx, 1); /* a set with the set-up of this job */
@@ -260,10 +262,4 @@ int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
 bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx)
 {
     return ftk_log.line.of_earlier_job || (ctx->committed > 0 && ftk_log.line.count == 0);
-}
-
-void ftk_line_committed(struct ftkit_ctx *ctx)
-{
-    ftk_line_pass(ctx, FTK_PASS_MET, ctx->policy.calls);
-    ftk_line_end();
 }

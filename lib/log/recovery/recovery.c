@@ -55,19 +55,14 @@ static void lead_without(unsigned planes)
         ++*leader;
 }
 
-void ftk_recovery_stand_still(unsigned planes, uint64_t next_event)
-{
-    lead_without(planes);
-    ftk_calls_reschedule(next_event);
-}
-
 /* Whether all ranks of this plane have rolled back at the start of this epoch. */
 static bool others_are_back(void)
 {
     return ftk_log.epoch.all_rolled_back >> ftk_log_plane_of(ftk_log.me) & 1;
 }
 
-int ftk_recovery_quiesce(const struct ftk_log_repair *r)
+int ftk_recovery_quiesce(
+    struct ftkit_ctx *ctx, const struct ftk_log_repair *r, bool *missed, uint64_t *next)
 {
     int rc = ftk_job_enter(r);
     if (rc == FTKIT_OK)
@@ -76,6 +71,8 @@ int ftk_recovery_quiesce(const struct ftk_log_repair *r)
         rc = ftk_quiesce(r);
     if (rc == FTKIT_OK)
         rc = ftk_parts_exchange(r, ftk_job_state.lines);
+    *missed = rc == FTKIT_OK && ftk_line_is_missed(ctx, r);
+    *next = ftk_job_state.next_event;
     (void)FTK_FAULT("log.marks");
     return rc;
 }
@@ -181,13 +178,6 @@ static void repost(void)
     }
 }
 
-bool ftk_recovery_missed(
-    const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next)
-{
-    *next = ftk_job_state.next_event;
-    return ftk_line_is_missed(ctx, r);
-}
-
 /* The epoch begins: its communicators, with nothing sent yet. */
 static int begin_epoch(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
@@ -215,7 +205,7 @@ static int begin_epoch(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     return rc;
 }
 
-int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+static int install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
     struct ftk_log *l = &ftk_log;
     int rc = begin_epoch(ctx, r);
@@ -225,7 +215,7 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
         ftk_apart_install(r);
     else if (!r->fresh && ftk_line_is_missed(ctx, r))
         ftk_line_pass(ctx, FTK_PASS_MISSED, ctx->policy.calls);
-    ftk_line_end();
+    ftk_line_end(ctx, false);
     if (!r->fresh)
         ftk_job_adopt(r);
     rc = ftk_parts_install(r);
@@ -246,6 +236,16 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
         repost();
     nap_while_others_replay(r);
     ftk_apart_stay(ctx);
+    return rc;
+}
+
+int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
+{
+    int rc = install(ctx, r);
+    if (r->stale != 0) {
+        lead_without(r->stale);
+        ftk_calls_reschedule(r->clone_at);
+    }
     return rc;
 }
 

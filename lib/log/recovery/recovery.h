@@ -10,22 +10,19 @@
 int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n);
 int ftk_recovery_search(
     struct ftkit_ctx *ctx, MPI_Comm s, int root, const int *lost, int n, bool *all, bool *led);
-int ftk_recovery_quiesce(const struct ftk_log_repair *r);
+int ftk_recovery_quiesce(
+    struct ftkit_ctx *ctx, const struct ftk_log_repair *r, bool *missed, uint64_t *next);
 int ftk_recovery_discard(struct ftkit_ctx *ctx);
-bool ftk_recovery_missed(
-    const struct ftkit_ctx *ctx, const struct ftk_log_repair *r, uint64_t *next);
 int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
-void ftk_recovery_stand_still(unsigned planes, uint64_t next_event);
 
 /* The phase of a rank that has rolled back and has the line again. */
 enum ftk_phase ftk_recovery_phase(void);
 
 int ftk_line_drain(struct ftk_chan *ch);
-void ftk_line_committed(struct ftkit_ctx *ctx);
 int ftk_line_leave_set_up(struct ftkit_ctx *ctx, int rc);
 int ftk_line_loaded(struct ftkit_ctx *ctx, int rc);
 bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx);
-void ftk_line_end(void);
+void ftk_line_end(struct ftkit_ctx *ctx, bool committed);
 
 /* requests.c: what the program has under way, in a set.  At a line, after the drain: check that a
  * set can have it, and write it as words; the line is over. */

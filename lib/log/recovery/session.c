@@ -53,11 +53,6 @@ static void close_log(struct ftkit_ctx *ctx)
 
 /* ---- rollback ------------------------------------------------------------------------ */
 
-static bool falls(void)
-{
-    return ftk_log_is_rolling_back() && !ftk_log.apart.halted;
-}
-
 /* Whether the program has a handle of a request of set-up that is not complete.  The restore has
  * overwritten the registered variables (release_set_up() in requests.c). */
 static bool is_held(const struct ftk_req *r)
@@ -134,7 +129,8 @@ static struct ftk_log_facts facts(const struct ftkit_ctx *ctx)
         .comm = ftk_log.vcomms.user ? ftk_log.vcomms.user->handle : MPI_COMM_NULL,
         .teams = ftk_teams(),
         .repeats = ftk_calls_repeats(),
-        .of_earlier_job = ftk_line_of_earlier_job(ctx) };
+        .of_earlier_job = ftk_line_of_earlier_job(ctx),
+        .rolling_back = ftk_log_is_rolling_back() && !ftk_log.apart.halted };
 }
 
 /* ---- handles of the program's variables ------------------------------------------------ */
@@ -255,14 +251,11 @@ static const struct ftk_log_ops log_ops = {
     .search = ftk_recovery_search,
     .quiesce = ftk_recovery_quiesce,
     .discard = ftk_recovery_discard,
-    .missed = ftk_recovery_missed,
     .install = ftk_recovery_install,
-    .stand_still = ftk_recovery_stand_still,
     .pass_line = ftk_calls_pass_line,
     .replayed = ftk_calls_replayed,
     .outcome = ftk_calls_outcome,
     .keep_going = ftk_p2p_keep_going,
-    .rolling_back = falls,
     .restored = restored,
     .enter_loop = enter_loop,
     .leave_set_up = ftk_line_leave_set_up,
@@ -271,7 +264,6 @@ static const struct ftk_log_ops log_ops = {
     .drain = ftk_line_drain,
     .messages_sum = ftk_slog_sum,
     .messages = ftk_slog_list,
-    .committed = ftk_line_committed,
     .checkpoint = ftk_apart_checkpoint,
     .settle = ftk_apart_settle,
     .freeze = ftk_apart_freeze,
