@@ -119,7 +119,7 @@ int countdown_make(MPI_Comm comm, uint64_t *word, uint64_t value, uint64_t looks
     MPI_Request *request)
 {
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
-    struct ftk_req *r = vc && !ftk_log_is_rolling_back() ? ftk_req_new() : NULL;
+    struct ftk_req *r = vc && !ftk_log_is_rolling_back() ? ftk_req_new(vc) : NULL;
     *request = MPI_REQUEST_NULL;
     if (r)
         r->own = malloc(sizeof(struct countdown));
@@ -130,7 +130,6 @@ int countdown_make(MPI_Comm comm, uint64_t *word, uint64_t value, uint64_t looks
     }
     *of(r) = (struct countdown){ .word = word, .value = value, .looks = looks };
     r->kind = FTK_REQ_COUNTDOWN;
-    r->vc = vc;
     if (persistent)
         ftk_req_persist(r);
     else

@@ -86,10 +86,6 @@ static inline void ftk_contexts_add(struct ftk_contexts *s, int context)
 {
     s->word[context / 64] |= UINT64_C(1) << context % 64;
 }
-static inline void ftk_contexts_drop(struct ftk_contexts *s, int context)
-{
-    s->word[context / 64] &= ~(UINT64_C(1) << context % 64);
-}
 
 /* ---- envelopes --------------------------------------------------------------------------
  * The envelope of a message, or of what a receive or a probe asks for: then source and tag may be

@@ -83,21 +83,6 @@ void ftk_parts_close(void)
     memset(&ftk_parts, 0, sizeof ftk_parts);
 }
 
-bool ftk_parts_use_comm(const struct ftk_vcomm *vc)
-{
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
-        if ((*p)->uses_comm && (*p)->uses_comm(vc))
-            return true;
-    return false;
-}
-
-void ftk_parts_comm_gone(const struct ftk_vcomm *vc)
-{
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
-        if ((*p)->comm_gone)
-            (*p)->comm_gone(vc);
-}
-
 int ftk_parts_cut(bool apart)
 {
     int rc = FTKIT_OK;

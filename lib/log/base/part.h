@@ -80,13 +80,6 @@ struct ftk_part {
     const struct ftk_control_kind *controls;
     size_t ncontrols;
 
-    /* ---- communicators of the program ---- */
-
-    /* Whether the program may still use vc by something of this part. */
-    bool (*uses_comm)(const struct ftk_vcomm *vc);
-    /* vc is deleted. */
-    void (*comm_gone)(const struct ftk_vcomm *vc);
-
     /* ---- lines and failures ---- */
 
     /* The line is here, if the set is committed.  apart: this rank cuts, and goes on.  All parts
@@ -189,8 +182,6 @@ int ftk_parts_regions(struct ftkit_ctx *ctx);
 int ftk_parts_open(int n);
 void ftk_parts_forget(void);
 void ftk_parts_close(void);
-bool ftk_parts_use_comm(const struct ftk_vcomm *vc);
-void ftk_parts_comm_gone(const struct ftk_vcomm *vc);
 int ftk_parts_cut(bool apart);
 void ftk_parts_line(enum ftk_pass kind, bool first);
 void ftk_parts_discard(void);

@@ -119,7 +119,7 @@ static void finish_coll(struct ftk_coll *c, int error)
     if (then && error == MPI_SUCCESS)
         r->error = then(r);
     if (r->freed_active)
-        ftk_req_delete(r);
+        ftk_req_delete_freed(r);
 }
 
 /* Begin the message of a step in the request q, of the collective c or NULL.  False: the message is
@@ -521,7 +521,7 @@ int ftk_coll_now(struct ftk_vcomm *vc, const struct ftk_call *call)
 
 int ftk_coll_later(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request)
 {
-    struct ftk_req *r = ftk_req_new();
+    struct ftk_req *r = ftk_req_new(vc);
     *request = MPI_REQUEST_NULL; /* a program may wait for it after an error */
     if (!r)
         return ftk_vcomm_error(vc, MPI_ERR_NO_MEM);
@@ -536,7 +536,7 @@ int ftk_coll_later(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Reques
 
 int ftk_coll_init(struct ftk_vcomm *vc, const struct ftk_call *call, MPI_Request *request)
 {
-    struct ftk_req *r = ftk_log_is_rolling_back() ? NULL : ftk_req_new();
+    struct ftk_req *r = ftk_log_is_rolling_back() ? NULL : ftk_req_new(vc);
     *request = MPI_REQUEST_NULL;
     if (!r)
         return ftk_vcomm_error(vc, ftk_log_is_rolling_back() ? ftk_log_error() : MPI_ERR_NO_MEM);

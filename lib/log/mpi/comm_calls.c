@@ -292,7 +292,7 @@ static int idup(struct ftk_vcomm *vc, enum ftk_make_how how, MPI_Info info, MPI_
     if (!newcomm || !request)
         return ftk_vcomm_error(vc, MPI_ERR_ARG);
     *request = MPI_REQUEST_NULL;
-    struct ftk_req *r = ftk_req_new();
+    struct ftk_req *r = ftk_req_new(vc);
     struct idup *d = malloc(sizeof *d + (size_t)ftk_vcomm_members(vc) * sizeof d->all[0]);
     if (!r || !d) {
         if (r)

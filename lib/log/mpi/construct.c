@@ -7,7 +7,6 @@
 #include "log/coll.h"
 #include "log/vcomm/comm.h"
 #include "log/vcomm/inter.h"
-#include "log/base/part.h"
 
 /* ---- making: before the exchange ----------------------------------------------------- */
 
@@ -15,14 +14,11 @@
  * depend on the program's steps only. */
 static uint64_t free_contexts(int *own)
 {
-    for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next)
-        if (vc->holds && !ftk_parts_use_comm(vc))
-            ftk_vcomm_give_up(vc);
     struct ftk_contexts taken;
     memset(&taken, 0, sizeof taken);
     ftk_idup_promised(&taken); /* first: the call may free contexts */
-    for (size_t i = 0; i < sizeof taken.word / sizeof *taken.word; i++)
-        taken.word[i] |= ftk_log.vcomms.used.word[i];
+    ftk_vcomm_sweep();
+    ftk_vcomm_contexts(&taken);
     *own = FTK_LOG_EXTRA;
     while (*own < FTK_LOG_ALL && ftk_contexts_has(&taken, *own))
         ++*own;

@@ -137,7 +137,7 @@ int ftk_mpi_Bsend(
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
         return PMPI_Bsend(buf, count, datatype, dest, tag, comm);
-    struct ftk_req *r = ftk_req_new();
+    struct ftk_req *r = ftk_req_new(vc);
     if (!r)
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
     int rc = fill_send(r, buf, count, datatype, dest, tag, vc);
@@ -196,7 +196,7 @@ static bool isend_small(const void *buf, int count, MPI_Datatype type, int dest,
     }
     if (real != MPI_REQUEST_NULL) { /* the MPI still reads buf */
         ftk_req_delete(r);
-        r = ftk_req_new();
+        r = ftk_req_new(vc);
         if (!r) {
             (void)PMPI_Request_free(&real); /* the call returns an error anyway */
             *error = MPI_ERR_NO_MEM;
@@ -218,7 +218,7 @@ static int isend(const void *buf, int count, MPI_Datatype type, int dest, int ta
     int rc = MPI_SUCCESS;
     if (!sync && isend_small(buf, count, type, dest, tag, vc, request, &rc))
         return ftk_vcomm_end(vc, rc);
-    struct ftk_req *r = ftk_req_new();
+    struct ftk_req *r = ftk_req_new(vc);
     if (!r)
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
     r->send.sync = sync;
@@ -246,7 +246,7 @@ int ftk_mpi_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int t
     struct ftk_vcomm *vc = ftk_vcomm_find(comm);
     if (!vc)
         return PMPI_Irecv(buf, count, datatype, source, tag, comm, request);
-    struct ftk_req *r = ftk_req_new();
+    struct ftk_req *r = ftk_req_new(vc);
     if (!r)
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
     int rc = fill_recv(r, buf, count, datatype, source, tag, vc);
@@ -260,7 +260,7 @@ int ftk_mpi_Irecv(void *buf, int count, MPI_Datatype datatype, int source, int t
 static int isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
     int sendtag, char *copy, size_t bytes, struct ftk_req *r, struct ftk_vcomm *vc)
 {
-    struct ftk_req *s = ftk_req_new();
+    struct ftk_req *s = ftk_req_new(vc);
     if (!s) {
         free(copy);
         return MPI_ERR_NO_MEM;
@@ -288,7 +288,7 @@ int ftk_mpi_Isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
     if (!vc)
         return PMPI_Isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
             recvtype, source, recvtag, comm, request);
-    struct ftk_req *r = ftk_req_new();
+    struct ftk_req *r = ftk_req_new(vc);
     if (!r)
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
     int rc = fill_recv(r, recvbuf, recvcount, recvtype, source, recvtag, vc);
@@ -308,7 +308,7 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
     if (!vc)
         return PMPI_Isendrecv_replace(
             buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
-    struct ftk_req *r = ftk_req_new();
+    struct ftk_req *r = ftk_req_new(vc);
     if (!r)
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
     int rc = fill_recv(r, buf, count, datatype, source, recvtag, vc);
@@ -348,7 +348,7 @@ static int persistent(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Reque
         if (!vc)                                                                                   \
             return ftk_foreign_made(                                                               \
                 real_(buf, count, datatype, dest, tag, comm, request), request);                   \
-        struct ftk_req *r = ftk_req_new();                                                         \
+        struct ftk_req *r = ftk_req_new(vc);                                                       \
         if (!r)                                                                                    \
             return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);                                              \
         r->send.sync = is_sync;                                                                    \
@@ -368,11 +368,18 @@ int ftk_mpi_Recv_init(void *buf, int count, MPI_Datatype datatype, int source, i
     if (!vc)
         return ftk_foreign_made(
             PMPI_Recv_init(buf, count, datatype, source, tag, comm, request), request);
-    struct ftk_req *r = ftk_req_new();
+    struct ftk_req *r = ftk_req_new(vc);
     if (!r)
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
     int rc = fill_recv(r, buf, count, datatype, source, tag, vc);
     return persistent(vc, r, rc, request);
+}
+
+/* Another communicator may have the context of a stale request whose communicator is freed. */
+static bool can_start(const struct ftk_req *r)
+{
+    return r->state == FTK_REQ_INACTIVE && r->vc->state != FTK_VCOMM_LOST
+           && !(r->stale && r->vc->state != FTK_VCOMM_LIVE);
 }
 
 int ftk_mpi_Start(MPI_Request *request)
@@ -382,8 +389,11 @@ int ftk_mpi_Start(MPI_Request *request)
         return ftk_log_error();
     if (!r)
         return ftk_foreign_start(request);
-    if (r->state != FTK_REQ_INACTIVE || !r->vc)
-        return ftk_vcomm_end(r->vc ? r->vc : ftk_log.vcomms.world, MPI_ERR_REQUEST);
+    if (r->state != FTK_REQ_INACTIVE || r->stale || r->vc->state != FTK_VCOMM_LIVE) {
+        if (!can_start(r))
+            return ftk_vcomm_end(r->vc, MPI_ERR_REQUEST);
+        ftk_req_wake(r);
+    }
     return ftk_vcomm_end(r->vc, ftk_req_ops_of(r)->start(r));
 }
 

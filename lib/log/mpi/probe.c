@@ -242,10 +242,11 @@ static int wait_or_look(const struct probing *p, struct found *f)
     return found_one(p, f);
 }
 
-static void give_message(struct ftk_unexp *h, const MPI_Status *s, MPI_Message *message)
+static void give_message(
+    struct ftk_unexp *h, struct ftk_vcomm *vc, const MPI_Status *s, MPI_Message *message)
 {
     h->rank = s->MPI_SOURCE;
-    ftk_matched_add(h);
+    ftk_matched_add(h, vc);
     *message = (MPI_Message)(void *)h;
 }
 
@@ -271,7 +272,7 @@ static int probe(struct ftk_vcomm *vc, int source, int tag, bool blocks, int *fl
         ftk_p2p_copy_status(status, &f.s);
     }
     if (message && f.h)
-        give_message(f.h, &f.s, message);
+        give_message(f.h, vc, &f.s, message);
     if (!f.yes && rc != MPI_SUCCESS
         && (blocks || ftk_log_is_rolling_back() || ftk_log_replays_setup())) {
         *flag = 1; /* a program that polls without a look at errors must not poll for ever */
@@ -315,22 +316,24 @@ int ftk_mpi_Improbe(
 
 /* ---- matched messages ---------------------------------------------------------------- */
 
-/* Receive a matched message by request r.  Its communicator is the one with the context of the
- * message. */
+/* The communicator of a matched message; the world after the program has freed it. */
+static struct ftk_vcomm *comm_of(const struct ftk_unexp *h)
+{
+    return h->vc->state == FTK_VCOMM_LIVE ? h->vc : ftk_log.vcomms.world;
+}
+
+/* Receive a matched message by request r. */
 static int receive_matched(
     struct ftk_req *r, struct ftk_unexp *h, void *buf, int count, MPI_Datatype type)
 {
-    struct ftk_vcomm *vc = ftk_log.vcomms.list;
-    while (vc && (vc->freed || vc->context != h->context))
-        vc = vc->next;
     r->kind = FTK_REQ_RECV;
-    r->vc = vc ? vc : ftk_log.vcomms.world;
+    r->vc = comm_of(h);
     r->peer = h->source;
     r->tag = h->tag;
     r->recv.buf = buf;
     r->count = count;
     r->type = type;
-    int rank = h->rank; /* the communicator may have been freed */
+    int rank = h->rank; /* in its own communicator */
     int rc = ftk_p2p_deliver(r, h);
     r->status.MPI_SOURCE = rank;
     return rc;
@@ -355,7 +358,7 @@ int ftk_mpi_Imrecv(
     struct ftk_unexp *h = ftk_matched_take(*message);
     if (!h)
         return PMPI_Imrecv(buf, count, type, message, request);
-    r = ftk_req_new();
+    r = ftk_req_new(comm_of(h));
     if (!r) {
         ftk_unexp_free(h);
         return ftk_vcomm_end(ftk_log.vcomms.world, MPI_ERR_NO_MEM);

@@ -29,15 +29,16 @@ static bool is_active(MPI_Request h)
 static void consume(MPI_Request *h, struct ftk_req *r)
 {
     if (r->persistent) {
-        r->state = FTK_REQ_INACTIVE;
+        ftk_req_rest(r);
         return;
     }
     ftk_req_delete(r);
     *h = MPI_REQUEST_NULL;
 }
 
-/* The communicator of the first failed request of a call: the error goes to its error handler. */
-static const struct ftk_vcomm *failed_on;
+/* The communicator of the first failed request of a call, kept: the error goes to its error
+ * handler, and a line may be committed before. */
+static struct ftk_vcomm *failed_on;
 
 /* One look; *done: the request is consumed, with its error and status. */
 static int test_one(MPI_Request *h, int *done, MPI_Status *status)
@@ -56,8 +57,10 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
     if (!*done)
         return MPI_SUCCESS;
     int rc = r->error;
-    if (rc != MPI_SUCCESS && !failed_on)
+    if (rc != MPI_SUCCESS && !failed_on) {
         failed_on = r->vc;
+        ftk_vcomm_keep(failed_on);
+    }
     ftk_p2p_copy_status(status, &r->status);
     consume(h, r);
     return rc;
@@ -66,6 +69,8 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
 static int end(int rc)
 {
     const struct ftk_vcomm *vc = failed_on ? failed_on : ftk_log.vcomms.world;
+    if (failed_on)
+        ftk_vcomm_let_go(failed_on); /* not deleted within this call */
     failed_on = NULL;
     return ftk_vcomm_end(vc, rc);
 }
@@ -466,6 +471,8 @@ int ftk_mpi_Request_free(MPI_Request *request)
     }
     if (ftk_req_ops_of(r)->free)
         ftk_req_ops_of(r)->free(r);
+    if (r->state == FTK_REQ_INACTIVE)
+        ftk_req_wake(r);
     ftk_req_delete(r);
     return MPI_SUCCESS;
 }

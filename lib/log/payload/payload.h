@@ -45,6 +45,7 @@ struct ftk_unexp {
     bool delayed; /* once it was not deliverable */
     int number;   /* of a matched message: its handle in Fortran */
     int rank;     /* of a matched message: its source in its communicator */
+    struct ftk_vcomm *vc; /* of a matched message: kept until the program receives it */
 };
 
 static inline bool ftk_unexp_is_for(const struct ftk_unexp *h, const struct ftk_envelope *want)
@@ -159,13 +160,13 @@ void ftk_setup_log_add(struct ftk_unexp *h);
 void ftk_setup_log_clear(void);
 /* Messages that the program has matched (MPI_Mprobe) and not received yet; the list owns them. */
 #define FTK_HANDLES_FROM (1 << 30) /* handles in Fortran: those of the MPI are smaller numbers */
-void ftk_matched_add(struct ftk_unexp *h);
+void ftk_matched_add(struct ftk_unexp *h, struct ftk_vcomm *vc);
 struct ftk_unexp *ftk_matched_take(MPI_Message message); /* NULL: none of ours */
 int ftk_matched_number(MPI_Message message);             /* -1: none of ours */
 struct ftk_unexp *ftk_matched_numbered(int number);      /* NULL: none has it */
 const struct ftk_unexp *ftk_matched_first(void);         /* the list of them, by next */
 /* One of a set: h->number is its number. */
-void ftk_matched_back(struct ftk_unexp *h);
+void ftk_matched_back(struct ftk_unexp *h, struct ftk_vcomm *vc);
 void ftk_matched_clear(void);
 struct ftk_channel *ftk_channel_find(int context, int source, int tag); /* NULL: no memory */
 /* Count a delivery; the hash is compared when the message is sent again. */

@@ -153,11 +153,18 @@ void ftk_setup_log_clear(void)
 static struct ftk_unexp *matched;
 static int matches;
 
-void ftk_matched_add(struct ftk_unexp *h)
+static void enter(struct ftk_unexp *h, struct ftk_vcomm *vc)
 {
+    ftk_vcomm_keep(vc);
+    h->vc = vc;
     h->next = matched;
-    h->number = matches++ % FTK_HANDLES_FROM;
     matched = h;
+}
+
+void ftk_matched_add(struct ftk_unexp *h, struct ftk_vcomm *vc)
+{
+    h->number = matches++ % FTK_HANDLES_FROM;
+    enter(h, vc);
 }
 
 struct ftk_unexp *ftk_matched_take(MPI_Message message)
@@ -167,6 +174,7 @@ struct ftk_unexp *ftk_matched_take(MPI_Message message)
         if ((MPI_Message)(void *)h != message)
             continue;
         *p = h->next;
+        ftk_vcomm_let_go(h->vc); /* not deleted within this call */
         return h;
     }
     return NULL;
@@ -193,10 +201,9 @@ const struct ftk_unexp *ftk_matched_first(void)
     return matched;
 }
 
-void ftk_matched_back(struct ftk_unexp *h)
+void ftk_matched_back(struct ftk_unexp *h, struct ftk_vcomm *vc)
 {
-    h->next = matched;
-    matched = h;
+    enter(h, vc);
     if (matches <= h->number)
         matches = h->number + 1;
 }
@@ -206,6 +213,7 @@ void ftk_matched_clear(void)
     while (matched) {
         struct ftk_unexp *h = matched;
         matched = h->next;
+        ftk_vcomm_let_go(h->vc);
         ftk_unexp_free(h);
     }
 }

@@ -89,7 +89,8 @@ static int read_message(struct ftk_loading *l)
     memcpy(m->data, data, (size_t)w[5]);
     m->number = (int)w[3];
     m->rank = (int)w[4];
-    ftk_matched_back(m);
+    struct ftk_vcomm *vc = ftk_vcomm_in_context(m->context);
+    ftk_matched_back(m, vc ? vc : &ftk_vcomm_lost);
     return FTKIT_OK;
 }
 

@@ -36,11 +36,17 @@ void ftk_requests_saved(void)
     ftk_words_free(&words);
 }
 
+/* A rollback or a restore has taken its communicator from the program. */
+static bool is_lost(const struct ftk_req *r)
+{
+    return r->vc->state == FTK_VCOMM_LOST;
+}
+
 int64_t ftk_requests_number(MPI_Request request)
 {
     const struct ftk_req *r = ftk_req_of(request);
     if (r)
-        return r->state == FTK_REQ_FREE || !r->vc ? FTK_NO_HANDLE : ftk_req_number(r);
+        return r->state == FTK_REQ_FREE || is_lost(r) ? FTK_NO_HANDLE : ftk_req_number(r);
     return request == MPI_REQUEST_NULL ? FTK_NO_HANDLE : FTK_FOREIGN_HANDLE;
 }
 
@@ -80,7 +86,7 @@ static int choose_one(struct ftk_req *r, size_t found, bool *take)
 {
     const bool at_rest = r->state == FTK_REQ_INACTIVE;
     *take = found > 0 || r->freed_active;
-    if (r->state == FTK_REQ_FREE || !r->vc || (at_rest && found == 0)) {
+    if (r->state == FTK_REQ_FREE || is_lost(r) || (at_rest && found == 0)) {
         *take = false;
         return FTKIT_OK;
     }
@@ -89,7 +95,7 @@ static int choose_one(struct ftk_req *r, size_t found, bool *take)
         *take = false; /* complete */
     else if (!r->freed_active && found < (r->send.handles > 0 ? r->send.handles : 1))
         return not_registered(r);
-    if (*take && r->vc->freed)
+    if (*take && r->vc->state != FTK_VCOMM_LIVE)
         return ftk_saved_refuse(r, FTKIT_ERR_UNSUPPORTED, "its communicator has been freed");
     const char *why = *take && ops->unfit ? ops->unfit(r) : NULL;
     if (*take && !why && r->then)
@@ -225,11 +231,11 @@ int ftk_requests_save(struct ftkit_ctx *ctx)
 struct restored {
     int64_t number;
     uint64_t flags;
-    struct ftk_req *r; /* NULL: a shared request */
-    struct ftk_vcomm *vc;
-    size_t handles; /* of a shared request: so many are left to give */
-    size_t given;   /* ... and so many are given */
-    void *rest;     /* for resume() */
+    struct ftk_req *r;    /* NULL: a shared request */
+    struct ftk_vcomm *vc; /* kept; NULL: the head is damaged */
+    size_t handles;       /* of a shared request: so many are left to give */
+    size_t given;         /* ... and so many are given */
+    void *rest;           /* for resume() */
 };
 
 static struct {
@@ -243,8 +249,11 @@ static bool released; /* the requests of set-up: see release_set_up() */
 
 static void clear_back(void)
 {
-    for (size_t i = 0; i < back.n; i++)
+    for (size_t i = 0; i < back.n; i++) {
         free(back.v[i].rest);
+        if (back.v[i].vc)
+            ftk_vcomm_let_go(back.v[i].vc);
+    }
     free(back.v);
     ftk_loading_free(&back.l, ftk_p2p_type_free);
     back.v = NULL;
@@ -338,7 +347,7 @@ static void fill(struct ftk_req *r, const uint64_t *head, struct ftk_vcomm *vc)
 static int check_known(const struct ftk_req *r, const uint64_t *head)
 {
     const struct ftk_req_ops *ops = ftk_req_ops_of(r);
-    if (r->kind == ftk_saved_kind(head) && r->vc
+    if (r->kind == ftk_saved_kind(head) && !is_lost(r)
         && (uint64_t)r->vc->context == head[FTK_HEAD_CONTEXT] && (!ops->same || ops->same(r, head)))
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_STATE,
@@ -359,7 +368,7 @@ static int make_request(const uint64_t *head, struct ftk_vcomm *vc, struct ftk_r
             "the set has persistent request %llu of set-up, and this process has not made it or "
             "has freed it",
             (unsigned long long)head[FTK_HEAD_ID]);
-    r = *out = ftk_req_new();
+    r = *out = ftk_req_new(vc);
     if (!r)
         return ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
     fill(r, head, vc);
@@ -396,6 +405,7 @@ static int read_request(struct restored *e)
     e->vc = ftk_vcomm_in_context((int)head[FTK_HEAD_CONTEXT]);
     if (!e->vc)
         return ftk_loading_damaged();
+    ftk_vcomm_keep(e->vc);
     e->handles = e->flags & FTK_SAVED_SHARED ? (size_t)head[FTK_HEAD_COUNT] : 0;
     if (e->flags & FTK_SAVED_SHARED)
         return FTKIT_OK;

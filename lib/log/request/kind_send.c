@@ -35,14 +35,13 @@ int ftk_send_copy(struct ftk_req *r)
 /* A buffered send is complete whether the MPI has sent its message or not. */
 static int start_buffered(struct ftk_req *r)
 {
-    struct ftk_req *s = ftk_req_new();
+    struct ftk_req *s = ftk_req_new(r->vc);
     r->state = FTK_REQ_COMPLETE;
     ftk_p2p_status(&r->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
     r->error = MPI_ERR_NO_MEM;
     if (!s)
         return r->error;
     s->kind = r->kind;
-    s->vc = r->vc;
     s->context = r->context;
     s->send.buf = r->send.buf;
     s->count = r->count;

@@ -330,12 +330,14 @@ void ftk_req_abandon(struct ftk_req *r)
     if (r->pair)
         ftk_req_abandon(r->pair);
     r->pair = NULL;
-    r->freed_active = true;
     r->persistent = false; /* an inactive request is deleted at once */
     if (ftk_req_is_done(r) || r->state == FTK_REQ_HALF) {
         ftk_req_delete(r);
         return;
     }
+    r->freed_active = true;
+    ftk_vcomm_keep(r->vc);
+    ftk_vcomm_drop(r->vc);
     look_at_freed();
 }
 

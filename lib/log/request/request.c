@@ -58,7 +58,7 @@ int ftk_req_finish(struct ftk_req *r, int error)
     r->state = FTK_REQ_COMPLETE;
     r->error = error;
     if (r->freed_active)
-        ftk_req_delete(r);
+        ftk_req_delete_freed(r);
     return error;
 }
 
@@ -85,7 +85,7 @@ void ftk_req_failed(struct ftk_req *r)
 
 struct ftk_req_pool ftk_req_pool;
 
-struct ftk_req *ftk_req_new(void)
+struct ftk_req *ftk_req_blank(void)
 {
     struct ftk_req *r = ftk_req_pool.free;
     if (!ftk_req_pool.at)
@@ -117,19 +117,30 @@ void ftk_req_persist(struct ftk_req *r)
         q->set_up = r->id;
 }
 
+/* A request that sends on vc will share. */
+static struct ftk_req *share_one(struct ftk_vcomm *vc)
+{
+    struct ftk_req *r = ftk_log.vcomms.spare;
+    if (r)
+        ftk_log.vcomms.spare = r->next;
+    else
+        r = ftk_req_blank();
+    if (!r)
+        return NULL;
+    ftk_empty_status(&r->status);
+    r->vc = vc;
+    vc->sent = r;
+    return r;
+}
+
 struct ftk_req *ftk_req_sent(struct ftk_vcomm *vc)
 {
-    struct ftk_req *r = vc->sent;
-    if (!r) {
-        r = ftk_req_new();
-        if (!r)
-            return NULL;
-        ftk_empty_status(&r->status);
-        r->vc = vc;
-        vc->sent = r;
-    }
+    struct ftk_req *r = vc->sent ? vc->sent : share_one(vc);
+    if (!r)
+        return NULL;
     r->state = FTK_REQ_COMPLETE;
     r->send.handles++;
+    ftk_vcomm_hold(vc); /* for each handle */
     return r;
 }
 
@@ -137,6 +148,7 @@ struct ftk_req *ftk_req_sent(struct ftk_vcomm *vc)
 static void give_back(struct ftk_req *r, size_t n)
 {
     r->send.handles -= n;
+    r->vc->refs -= (uint32_t)n;
     if (r->send.handles == 0)
         r->state = FTK_REQ_FREE;
 }
@@ -152,9 +164,17 @@ void ftk_req_delete(struct ftk_req *r)
     if (r->own) /* seldom: this saves the call */
         free(r->own);
     r->own = NULL;
+    ftk_vcomm_drop(r->vc);
     r->state = FTK_REQ_FREE;
     r->next = ftk_req_pool.free;
     ftk_req_pool.free = r;
+}
+
+void ftk_req_delete_freed(struct ftk_req *r)
+{
+    ftk_vcomm_hold(r->vc);
+    ftk_vcomm_let_go(r->vc);
+    ftk_req_delete(r);
 }
 
 int ftk_req_number(const struct ftk_req *r)
@@ -165,31 +185,6 @@ int ftk_req_number(const struct ftk_req *r)
 struct ftk_req *ftk_req_numbered(int number)
 {
     return number >= 0 && (size_t)number < ftk_req_pool.used ? &ftk_req_pool.at[number] : NULL;
-}
-
-/* Whether the program has a request on vc, complete or not. */
-static bool has(const struct ftk_vcomm *vc)
-{
-    for (size_t i = 0; i < ftk_req_pool.used; i++)
-        if (ftk_req_pool.at[i].state != FTK_REQ_FREE && !ftk_req_pool.at[i].freed_active
-            && ftk_req_pool.at[i].vc == vc
-            && !(ftk_req_pool.at[i].stale && ftk_req_pool.at[i].state == FTK_REQ_INACTIVE))
-            return true;
-    return false;
-}
-
-/* vc is deleted: its inactive persistent requests become stale. */
-static void part(const struct ftk_vcomm *vc)
-{
-    for (size_t i = 0; i < ftk_req_pool.used; i++)
-        if (ftk_req_pool.at[i].state == FTK_REQ_INACTIVE && ftk_req_pool.at[i].vc == vc)
-            ftk_req_pool.at[i].vc = NULL;
-    struct ftk_req *r = vc->sent;
-    if (!r)
-        return;
-    give_back(r, r->send.handles);
-    r->state = FTK_REQ_INACTIVE;
-    ftk_req_delete(r);
 }
 
 /* Whether a request uses the type: one that is under way, or persistent, or a receive that is
@@ -226,12 +221,18 @@ static void forget(void)
             give_back(r, r->send.handles);
             continue;
         }
+        if (r->freed_active) {
+            ftk_req_delete_freed(r);
+            continue;
+        }
         if (!r->persistent) {
             ftk_req_delete(r);
             continue;
         }
-        r->state = FTK_REQ_INACTIVE;
+        if (r->state == FTK_REQ_INACTIVE)
+            ftk_req_wake(r);
         r->stale = r->stale || is_since(r);
+        ftk_req_rest(r);
     }
 }
 
@@ -293,9 +294,45 @@ static void free_late_types(void)
     nlate = kept;
 }
 
+/* Back to the pool. */
+static void free_shared(struct ftk_req *r)
+{
+    r->next = ftk_req_pool.free;
+    ftk_req_pool.free = r;
+}
+
+/* A request at rest can never start again. */
+static void lose_comm(struct ftk_req *r)
+{
+    ftk_req_wake(r);
+    ftk_vcomm_drop(r->vc);
+    r->vc = &ftk_vcomm_lost;
+    ftk_vcomm_hold(r->vc);
+    ftk_req_rest(r);
+}
+
+/* No communicator outlives the log: the program's persistent requests lose theirs. */
+static void let_comms_go(void)
+{
+    for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next) {
+        if (vc->sent)
+            free_shared(vc->sent);
+        vc->sent = NULL;
+    }
+    for (struct ftk_req *r = ftk_log.vcomms.spare, *next; r; r = next) {
+        next = r->next;
+        free_shared(r);
+    }
+    ftk_log.vcomms.spare = NULL;
+    for (size_t i = 0; i < ftk_req_pool.used; i++)
+        if (ftk_req_pool.at[i].state != FTK_REQ_FREE)
+            lose_comm(&ftk_req_pool.at[i]);
+}
+
 static void close_requests(void)
 {
     made_at_cut = 0;
+    let_comms_go();
     free_late_types();
     if (nlate > 0)
         return; /* types of persistent requests that the program has not freed */
@@ -321,10 +358,6 @@ static bool sends(void)
     return false;
 }
 
-const struct ftk_part ftk_part_requests = { .forget = forget,
-    .close = close_requests,
-    .uses_comm = has,
-    .sends = sends,
-    .comm_gone = part,
-    .cut = cut,
-    .line = pass_line };
+const struct ftk_part ftk_part_requests = {
+    .forget = forget, .close = close_requests, .sends = sends, .cut = cut, .line = pass_line
+};

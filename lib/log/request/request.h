@@ -60,14 +60,15 @@ struct ftk_coll; /* coll/: a schedule under way */
 struct ftk_req {
     enum ftk_req_kind kind;
     enum ftk_req_state state;
-    bool internal;     /* of a collective or of the log, not of the program */
-    bool persistent;   /* made by an MPI_..._init() */
-    bool freed_active; /* MPI_Request_free while under way */
-    bool stale;        /* persistent, and created by the program before this rank rolled back; a
+    bool internal;        /* of a collective or of the log, not of the program */
+    bool persistent;      /* made by an MPI_..._init() */
+    bool freed_active;    /* MPI_Request_free while under way */
+    bool stale;           /* persistent, and created by the program before this rank rolled back; a
                           replacement process has no such requests */
-    int error;         /* COMPLETE: MPI code */
-    struct ftk_vcomm *vc;
-    int context; /* in which the message travels: the receiver's */
+    int error;            /* COMPLETE: MPI code */
+    struct ftk_vcomm *vc; /* a request of the pool holds it; if it is freed_active, or stale and
+                             inactive, it keeps it only */
+    int context;          /* in which the message travels: the receiver's */
     int count;
     MPI_Datatype type;
     int peer; /* rank of the world, MPI_ANY_SOURCE */
@@ -140,14 +141,42 @@ int ftk_req_wait(struct ftk_req *r);
 int ftk_log_progress(unsigned *turns);
 /* The error with which calls fail while this rank rolls back. */
 int ftk_log_error(void);
-/* Requests of the program. */
-struct ftk_req *ftk_req_new(void); /* NULL: no memory */
+/* Requests of the program.  NULL: no memory. */
+struct ftk_req *ftk_req_blank(void); /* for ftk_req_new() */
+/* A new request holds vc until it is deleted. */
+static inline struct ftk_req *ftk_req_new(struct ftk_vcomm *vc)
+{
+    struct ftk_req *r = ftk_req_blank();
+    if (r) {
+        r->vc = vc;
+        ftk_vcomm_hold(vc);
+    }
+    return r;
+}
 /* The request of a send on vc that is over.  All such sends share it.  The program may have its
  * handle many times; each handle is deleted by itself.  NULL: no memory. */
 struct ftk_req *ftk_req_sent(struct ftk_vcomm *vc);
 void ftk_req_delete(struct ftk_req *r);
-void ftk_req_persist(struct ftk_req *r); /* a new request is persistent, and not started */
-void ftk_req_abandon(struct ftk_req *r); /* deletes it when it is complete */
+void ftk_req_delete_freed(struct ftk_req *r); /* the same of a request that is freed_active */
+void ftk_req_persist(struct ftk_req *r);      /* a new request is persistent, and not started */
+void ftk_req_abandon(struct ftk_req *r);      /* deletes it when it is complete */
+/* A persistent request comes to rest, or starts.  A stale one does not hold the context at rest: a
+ * replacement has no such request. */
+static inline void ftk_req_rest(struct ftk_req *r)
+{
+    r->state = FTK_REQ_INACTIVE;
+    if (r->stale) {
+        ftk_vcomm_keep(r->vc);
+        ftk_vcomm_drop(r->vc);
+    }
+}
+static inline void ftk_req_wake(struct ftk_req *r)
+{
+    if (r->stale) {
+        ftk_vcomm_hold(r->vc);
+        ftk_vcomm_let_go(r->vc);
+    }
+}
 /* The program's requests are in one piece of address space, so that a handle shows whether it is
  * one of the log's. */
 struct ftk_req_pool {

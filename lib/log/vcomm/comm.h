@@ -112,8 +112,10 @@ static inline bool ftk_vcomm_is_permanent(const struct ftk_vcomm *vc)
 {
     return vc == ftk_log.vcomms.world || vc == ftk_log.vcomms.user;
 }
-/* Delete vc: its context is free again. */
-void ftk_vcomm_give_up(struct ftk_vcomm *vc);
+/* Delete those that have no reference any more (vcomm.h).  Callbacks of the program may run. */
+void ftk_vcomm_sweep(void);
+/* Add the contexts in use. */
+void ftk_vcomm_contexts(struct ftk_contexts *to);
 /* Make the handle of a communicator.  MPI code. */
 int ftk_vcomm_handle(
     const struct ftk_vcomm *parent, enum ftk_make_how how, MPI_Info info, MPI_Comm *handle);
@@ -123,7 +125,7 @@ struct ftk_vcomm *ftk_vcomm_empty(int members);
 void ftk_vcomm_discard(struct ftk_vcomm *vc);
 /* For vcomm_image.c: give vc a handle and publish it; on an error vc is freed.  MPI code. */
 int ftk_vcomm_attach(struct ftk_vcomm *vc);
-/* Delete vc.  Its handle is left to the program, if the program has it. */
+/* vc is lost.  Its handle is left to the program, if the program has it. */
 void ftk_vcomm_detach(struct ftk_vcomm *vc);
 /* Whether a handle is detached: the last rollback has left it to the program.  True once. */
 bool ftk_vcomm_is_detached(MPI_Comm handle);

@@ -5,8 +5,8 @@
  * The handles are communicators of this process alone, so the MPI keeps attributes, names, hints
  * and error handlers.  Two things differ from the MPI:
  *   - attributes with keys that were made in Fortran are not copied from MPI_COMM_WORLD
- *     (attr.h), and their delete callbacks may run when the next line is committed, not
- *     within MPI_Comm_free();
+ *     (attr.h), and their delete callbacks may run when a communicator is made later, or the next
+ *     line is committed, not within MPI_Comm_free();
  *   - attributes, names and error handlers are not rolled back: the program sets them again.
  *
  * The members agree on a context with one exchange of proposals.  Each member proposes the plain
@@ -28,7 +28,6 @@
 
 #define SLOTS ((size_t)8192)
 _Static_assert(SLOTS / 2 > FTK_LOG_ALL, "finding has to come to an empty slot");
-#define GONE UINT64_MAX /* in born: freed before the line, but a request still uses it */
 
 static MPI_Comm base = MPI_COMM_NULL; /* of this process alone, without attributes */
 static struct ftk_proposal *words;    /* [n] of the last exchange */
@@ -41,6 +40,8 @@ static struct {
     MPI_Comm handle;
     struct ftk_vcomm *vc; /* NULL: empty */
 } slots[SLOTS], last;
+
+struct ftk_vcomm ftk_vcomm_lost = { .handle = MPI_COMM_NULL, .state = FTK_VCOMM_LOST };
 
 static struct ftk_vcomm *dying; /* the communicator that is being freed; NULL: none */
 static MPI_Comm dying_handle;
@@ -57,7 +58,7 @@ static void find_anew(void)
     memset(&last, 0, sizeof last);
     for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next) {
         size_t s = slot_of(vc->handle);
-        if (vc->freed)
+        if (vc->state != FTK_VCOMM_LIVE)
             continue;
         while (slots[s].vc)
             s = (s + 1) % SLOTS;
@@ -100,7 +101,8 @@ int ftk_vcomm_raise(MPI_Comm handle, int code)
 
 int ftk_vcomm_error(const struct ftk_vcomm *vc, int code)
 {
-    return ftk_vcomm_raise(vc->handle, code);
+    const bool lost = vc->state == FTK_VCOMM_LOST;
+    return ftk_vcomm_raise(lost ? ftk_log.vcomms.world->handle : vc->handle, code);
 }
 
 /* ---- handles ------------------------------------------------------------------------- */
@@ -139,21 +141,35 @@ int ftk_vcomm_handle(
     return rc;
 }
 
-/* Free a communicator that is in no list any more.  Delete callbacks of the program may run, and
- * may make calls. */
-static int vcomm_delete(struct ftk_vcomm *vc, bool handle)
+/* Sends that are over have shared a request. */
+static void spare_request(struct ftk_vcomm *vc)
 {
-    int rc = MPI_SUCCESS;
-    if (handle && vc->handle != MPI_COMM_NULL) {
-        struct ftk_vcomm *outer = dying; /* a delete callback may ask for the rank */
-        MPI_Comm outer_handle = dying_handle;
-        dying = vc;
-        dying_handle = vc->handle;
-        rc = PMPI_Comm_free(&vc->handle);
-        dying = outer;
-        dying_handle = outer_handle;
-    }
-    ftk_parts_comm_gone(vc);
+    if (!vc->sent)
+        return;
+    vc->sent->next = ftk_log.vcomms.spare;
+    ftk_log.vcomms.spare = vc->sent;
+}
+
+/* Free the handle.  Delete callbacks of the program may run, and may make calls. */
+static int free_handle(struct ftk_vcomm *vc)
+{
+    struct ftk_vcomm *outer = dying; /* a delete callback may ask for the rank */
+    MPI_Comm outer_handle = dying_handle;
+    if (vc->handle == MPI_COMM_NULL)
+        return MPI_SUCCESS;
+    dying = vc;
+    dying_handle = vc->handle;
+    int rc = PMPI_Comm_free(&vc->handle);
+    dying = outer;
+    dying_handle = outer_handle;
+    return rc;
+}
+
+/* Free a communicator that is in no list any more. */
+static int vcomm_delete(struct ftk_vcomm *vc)
+{
+    int rc = free_handle(vc);
+    spare_request(vc);
     ftk_topo_free(&vc->topo);
     free(vc->member);
     free(vc->index);
@@ -165,7 +181,7 @@ static int vcomm_delete(struct ftk_vcomm *vc, bool handle)
 
 void ftk_vcomm_discard(struct ftk_vcomm *vc)
 {
-    int rc = vc ? vcomm_delete(vc, true) : MPI_SUCCESS;
+    int rc = vc ? vcomm_delete(vc) : MPI_SUCCESS;
     if (rc != MPI_SUCCESS)
         ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
 }
@@ -192,17 +208,20 @@ void ftk_vcomm_publish(struct ftk_vcomm *vc)
     vc->born = ftk_log.line.count;
     vc->next = ftk_log.vcomms.list;
     ftk_log.vcomms.list = vc;
-    ftk_contexts_add(&ftk_log.vcomms.used, vc->context);
+    ftk_vcomm_hold(vc); /* the program's handle */
     find_anew();
 }
 
-/* Whether a message or a collective on it is under way, or the program has a request on it. */
-static bool busy(const struct ftk_vcomm *vc)
+/* Whether a rollback brings it back, or the set has it that is being written. */
+static bool may_be_back(const struct ftk_vcomm *vc)
 {
-    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
-        if (r->vc == vc)
-            return true;
-    return ftk_parts_use_comm(vc);
+    const bool in_set = ftk_log.apart.open && vc->at_cut == FTK_CUT_LIVES;
+    return vc->state == FTK_VCOMM_FREED && (vc->born < ftk_log.line.count || in_set);
+}
+
+static bool is_over(const struct ftk_vcomm *vc)
+{
+    return vc->state != FTK_VCOMM_LIVE && vc->refs == 0 && vc->kept == 0 && !may_be_back(vc);
 }
 
 static void unlink_from_list(struct ftk_vcomm *vc)
@@ -215,37 +234,45 @@ static void unlink_from_list(struct ftk_vcomm *vc)
     }
 }
 
-void ftk_vcomm_give_up(struct ftk_vcomm *vc)
+void ftk_vcomm_sweep(void)
 {
-    ftk_contexts_drop(&ftk_log.vcomms.used, vc->context);
-    vc->holds = false;
-}
-
-/* A communicator that the program made since the line is deleted at once when it is freed, unless a
- * request may use it.  Any other communicator stays until the next line, for a rollback.  A context
- * is free again when the program has completed its requests on the communicator: the program does
- * that at the same place in a replay. */
-int ftk_vcomm_free(struct ftk_vcomm *vc)
-{
-    vc->freed = true;
-    vc->holds = ftk_parts_use_comm(vc);
-    if (!vc->holds)
-        ftk_vcomm_give_up(vc);
-    find_anew();
-    const bool in_set = ftk_log.apart.open && vc->at_cut == FTK_VCOMM_LIVES;
-    if (vc->born < ftk_log.line.count || in_set || busy(vc))
-        return MPI_SUCCESS;
-    unlink_from_list(vc);
-    return vcomm_delete(vc, true);
-}
-
-static void discard_all(struct ftk_vcomm *go)
-{
+    struct ftk_vcomm *go = NULL;
+    for (struct ftk_vcomm **p = &ftk_log.vcomms.list; *p;) {
+        struct ftk_vcomm *vc = *p;
+        if (!is_over(vc)) {
+            p = &vc->next;
+            continue;
+        }
+        *p = vc->next;
+        vc->next = go;
+        go = vc;
+    }
     while (go) { /* taken out of the list first: delete callbacks may change the list */
         struct ftk_vcomm *next = go->next;
         ftk_vcomm_discard(go);
         go = next;
     }
+}
+
+void ftk_vcomm_contexts(struct ftk_contexts *to)
+{
+    for (const struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next)
+        if (vc->refs > 0 && vc->state != FTK_VCOMM_LOST)
+            ftk_contexts_add(to, vc->context);
+}
+
+/* A communicator that the program made since the line is deleted at once when it is freed, unless
+ * something holds it.  Any other communicator stays until the next line, for a rollback.  The
+ * program drops its references at the same place in a replay. */
+int ftk_vcomm_free(struct ftk_vcomm *vc)
+{
+    vc->state = FTK_VCOMM_FREED;
+    ftk_vcomm_drop(vc);
+    find_anew();
+    if (!is_over(vc))
+        return MPI_SUCCESS;
+    unlink_from_list(vc);
+    return vcomm_delete(vc);
 }
 
 static int cut(bool apart)
@@ -254,61 +281,55 @@ static int cut(bool apart)
         return FTKIT_OK;
     for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next) {
         vc->cut_colls = vc->colls;
-        vc->at_cut = vc->freed ? FTK_VCOMM_FREED : FTK_VCOMM_LIVES;
+        vc->at_cut = vc->state == FTK_VCOMM_LIVE ? FTK_CUT_LIVES : FTK_CUT_FREED;
     }
-    ftk_log.vcomms.cut_used = ftk_log.vcomms.used;
     return FTKIT_OK;
+}
+
+/* The line does not have it. */
+static void pass_by(struct ftk_vcomm *vc)
+{
+    if (vc->state == FTK_VCOMM_FREED)
+        vc->state = FTK_VCOMM_PAST;
 }
 
 /* The set has the communicators that the program had at the cut. */
 static void pass_cut(void)
 {
-    struct ftk_vcomm *go = NULL;
-    for (struct ftk_vcomm **p = &ftk_log.vcomms.list; *p;) {
-        struct ftk_vcomm *vc = *p;
-        if (vc->at_cut == FTK_VCOMM_FREED && !busy(vc)) {
-            if (vc->holds)
-                ftk_vcomm_give_up(vc);
-            *p = vc->next;
-            vc->next = go;
-            go = vc;
-            continue;
-        }
-        vc->line_colls = vc->at_cut == FTK_VCOMM_LATER ? 0 : vc->cut_colls;
-        vc->born = vc->at_cut == FTK_VCOMM_LATER   ? ftk_log.line.count
-                   : vc->at_cut == FTK_VCOMM_FREED ? GONE
-                                                   : 0;
-        p = &vc->next;
+    for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next) {
+        const bool later = vc->at_cut == FTK_CUT_LATER;
+        if (vc->at_cut == FTK_CUT_FREED)
+            pass_by(vc);
+        vc->line_colls = later ? 0 : vc->cut_colls;
+        vc->born = later ? ftk_log.line.count : 0;
     }
-    ftk_log.vcomms.line_used = ftk_log.vcomms.cut_used;
-    discard_all(go);
+    ftk_vcomm_sweep();
 }
 
-/* A line is committed: delete the communicators that the program has freed; a rollback restores the
+/* A line is committed: what the program has freed does not come back; a rollback restores the
  * others. */
 static void keep_line(void)
 {
-    struct ftk_vcomm *go = NULL;
-    for (struct ftk_vcomm **p = &ftk_log.vcomms.list; *p;) {
-        struct ftk_vcomm *vc = *p;
-        if (vc->freed && !busy(vc)) {
-            if (vc->holds)
-                ftk_vcomm_give_up(vc);
-            *p = vc->next;
-            vc->next = go;
-            go = vc;
-            continue;
-        }
+    for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next) {
+        pass_by(vc);
         vc->line_colls = vc->colls;
-        vc->born = vc->freed ? GONE : 0; /* older than any line */
-        p = &vc->next;
+        vc->born = 0; /* older than any line */
     }
-    ftk_log.vcomms.line_used = ftk_log.vcomms.used;
-    discard_all(go);
+    ftk_vcomm_sweep();
 }
 
 static MPI_Comm detached[FTK_LOG_ALL];
 static size_t ndetached;
+
+/* The program does not have it any more, but its handle if it is live. */
+static void lose(struct ftk_vcomm *vc)
+{
+    if (vc->state == FTK_VCOMM_LIVE) {
+        vc->handle = MPI_COMM_NULL;
+        ftk_vcomm_drop(vc);
+    }
+    vc->state = FTK_VCOMM_LOST;
+}
 
 bool ftk_vcomm_is_detached(MPI_Comm handle)
 {
@@ -334,31 +355,22 @@ static void leave(void)
  * means a new communicator. */
 static void go_back(void)
 {
-    struct ftk_vcomm *go = NULL;
     ndetached = 0;
-    for (struct ftk_vcomm **p = &ftk_log.vcomms.list; *p;) {
-        struct ftk_vcomm *vc = *p;
+    for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next) {
         if (vc->born == ftk_log.line.count && !ftk_vcomm_is_permanent(vc)) {
-            *p = vc->next;
-            vc->next = go;
-            go = vc;
+            if (vc->state == FTK_VCOMM_LIVE && ndetached < FTK_LOG_ALL)
+                detached[ndetached++] = vc->handle;
+            lose(vc);
             continue;
         }
         vc->colls = vc->line_colls;
-        vc->freed = vc->holds = vc->born == GONE;
-        p = &vc->next;
+        if (vc->state != FTK_VCOMM_FREED)
+            continue;
+        vc->state = FTK_VCOMM_LIVE;
+        ftk_vcomm_hold(vc);
     }
-    ftk_log.vcomms.used = ftk_log.vcomms.line_used;
     find_anew();
-    while (go) {
-        struct ftk_vcomm *next = go->next;
-        if (!go->freed && ndetached < FTK_LOG_ALL)
-            detached[ndetached++] = go->handle;
-        int rc = vcomm_delete(go, go->freed);
-        if (rc != MPI_SUCCESS)
-            ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
-        go = next;
-    }
+    ftk_vcomm_sweep();
 }
 
 int ftk_vcomm_attach(struct ftk_vcomm *vc)
@@ -373,10 +385,8 @@ int ftk_vcomm_attach(struct ftk_vcomm *vc)
 
 void ftk_vcomm_detach(struct ftk_vcomm *vc)
 {
-    ftk_contexts_drop(&ftk_log.vcomms.used, vc->context);
-    unlink_from_list(vc);
+    lose(vc);
     find_anew();
-    (void)vcomm_delete(vc, false); /* no communicator of the MPI is freed */
 }
 
 /* ---- opening and closing ------------------------------------------------------------- */
@@ -443,6 +453,21 @@ static void close_handles(void)
     base = MPI_COMM_NULL;
 }
 
+/* All other parts are closed: a live communicator has its handle, and nothing has a reference. */
+static void check_references(const struct ftk_vcomm *vc)
+{
+#ifdef FTK_FAULTS
+    const uint32_t handle = vc->state == FTK_VCOMM_LIVE ? 1 : 0;
+    if (vc->refs == handle && vc->kept == 0)
+        return;
+    ftk_report(FTKIT_ERROR, "a communicator in context %d has %u references and %u of the log",
+        vc->context, vc->refs, vc->kept);
+    abort();
+#else
+    (void)vc;
+#endif
+}
+
 /* The function may follow an ftk_vcomm_open() that has failed.  Handles that the program has not
  * freed are detached: they are communicators of one process. */
 static void close_comms(void)
@@ -451,16 +476,16 @@ static void close_comms(void)
     bool listed = go != NULL;
     struct ftk_vcomm *user = ftk_log.vcomms.user, *world = ftk_log.vcomms.world;
     ftk_log.vcomms.list = ftk_log.vcomms.user = ftk_log.vcomms.world = NULL;
-    memset(&ftk_log.vcomms.used, 0, sizeof ftk_log.vcomms.used);
-    ftk_log.vcomms.line_used = ftk_log.vcomms.used;
     find_anew();
     while (go) {
         struct ftk_vcomm *next = go->next;
-        int rc = vcomm_delete(go, go->freed || go == user);
-        if (rc != MPI_SUCCESS)
-            ftk_report(FTKIT_WARNING, "MPI error %d while freeing a communicator", rc);
+        check_references(go);
+        if (go->state == FTK_VCOMM_LIVE && go != user)
+            go->handle = MPI_COMM_NULL;
+        ftk_vcomm_discard(go);
         go = next;
     }
+    ftk_vcomm_lost.refs = ftk_vcomm_lost.kept = 0; /* of requests that the program has not freed */
     if (!listed && user)
         ftk_vcomm_discard(user);
     if (!listed)
@@ -477,8 +502,6 @@ int ftk_vcomm_open(void)
     int rc = MPI_SUCCESS;
     ftk_log.vcomms.group = MPI_GROUP_NULL;
     ftk_log.vcomms.list = NULL;
-    memset(&ftk_log.vcomms.used, 0, sizeof ftk_log.vcomms.used);
-    ftk_log.vcomms.line_used = ftk_log.vcomms.cut_used = ftk_log.vcomms.used;
     ftk_log.vcomms.world = open_one(0);
     ftk_log.vcomms.user = open_one(1);
     words = calloc((size_t)ftk_log.n, sizeof *words);
@@ -494,7 +517,6 @@ int ftk_vcomm_open(void)
     }
     ftk_vcomm_publish(ftk_log.vcomms.world);
     ftk_vcomm_publish(ftk_log.vcomms.user);
-    ftk_log.vcomms.line_used = ftk_log.vcomms.used;
     return MPI_SUCCESS;
 }
 
@@ -509,7 +531,7 @@ void ftk_vcomm_describe(const struct ftk_vcomm *vc, char *text, size_t room)
 {
     char name[MPI_MAX_OBJECT_NAME];
     int n = 0;
-    int rc = PMPI_Comm_get_name(vc->handle, name, &n);
+    int rc = vc->handle == MPI_COMM_NULL ? MPI_ERR_COMM : PMPI_Comm_get_name(vc->handle, name, &n);
     if (rc == MPI_SUCCESS && n > 0)
         snprintf(text, room, "%s", name);
     else

@@ -33,6 +33,15 @@ struct ftk_remote {
     bool first;  /* its members come first in what both groups do together */
 };
 
+/* The life of a virtual communicator.  A state that is LOST never changes. */
+enum ftk_vcomm_state {
+    FTK_VCOMM_LIVE,
+    FTK_VCOMM_FREED, /* by the program since the line: a rollback may bring it back */
+    FTK_VCOMM_PAST,  /* freed before the line: what holds it may still use it */
+    FTK_VCOMM_LOST   /* taken from the program, by a rollback or a restore: what holds it cannot use
+                        it any more, and its context may be another one's */
+};
+
 struct ftk_vcomm {
     MPI_Comm handle;           /* the program's handle: a duplicate of MPI_COMM_SELF, which has
                                the attributes, the name and the error handler */
@@ -49,14 +58,47 @@ struct ftk_vcomm {
     uint64_t born;       /* lines committed when it was made */
     /* line apart: at the cut of this rank for the set that is being written */
     uint64_t cut_colls;
-    enum ftk_vcomm_at_cut { FTK_VCOMM_LATER, FTK_VCOMM_LIVES, FTK_VCOMM_FREED } at_cut;
-    bool freed;           /* by the program; the log keeps it until the next line */
-    bool holds;           /* freed, and the program has requests on it: its context is in use */
+    enum ftk_vcomm_at_cut { FTK_CUT_LATER, FTK_CUT_LIVES, FTK_CUT_FREED } at_cut;
+    enum ftk_vcomm_state state;
+    uint32_t refs; /* of the program: its handle, and what it has under way.  As long as there is
+                      one, the context is in use */
+    uint32_t kept; /* of the log: they keep the memory, and not the context */
     struct ftk_req *sent; /* shared by sends that are over (ftk_req_sent()); NULL: none yet */
     struct ftk_coll *slot[FTK_COLL_SLOTS]; /* the last collective under way of each number */
     struct ftk_topo topo;
     struct ftk_vcomm *next; /* list of all */
 };
+
+/* ---- references ---------------------------------------------------------------------------
+ * Whoever keeps a pointer to a virtual communicator beyond a call has a reference.  A reference of
+ * the program (hold, drop) stands for something that the program has and completes itself, as its
+ * request: these follow from the program's steps, so they decide whether the context is in use, the
+ * same in a replay.  All other references keep the memory and the handle only (keep, let_go).
+ *
+ * The communicator is deleted when it has no reference, and no rollback can bring it back: in
+ * ftk_vcomm_free(), or, after the last reference is dropped, when the next communicator is made or
+ * the next line is committed (ftk_vcomm_sweep()).  Not within the drop: the deletion frees the
+ * handle, which may call back the program, and requests end in the middle of other work.
+ *
+ * A set has no references: what a restore makes takes its own. */
+static inline void ftk_vcomm_hold(struct ftk_vcomm *vc)
+{
+    vc->refs++;
+}
+static inline void ftk_vcomm_drop(struct ftk_vcomm *vc)
+{
+    vc->refs--;
+}
+static inline void ftk_vcomm_keep(struct ftk_vcomm *vc)
+{
+    vc->kept++;
+}
+static inline void ftk_vcomm_let_go(struct ftk_vcomm *vc)
+{
+    vc->kept--;
+}
+/* In place of one that is not there any more. */
+extern struct ftk_vcomm ftk_vcomm_lost;
 
 /* The rank of the world of rank r of vc; r may be MPI_PROC_NULL or MPI_ANY_SOURCE. */
 static inline int ftk_vcomm_world(const struct ftk_vcomm *vc, int r)
@@ -92,13 +134,11 @@ static inline int ftk_vcomm_there(const struct ftk_vcomm *vc, int world)
 
 /* The virtual communicators of this process. */
 struct ftk_vcomms {
-    struct ftk_vcomm *list;
+    struct ftk_vcomm *list;         /* all in memory */
     struct ftk_vcomm *world, *user; /* MPI_COMM_WORLD, ftkit_comm() */
     MPI_Group group;                /* stands for the ranks in all groups of the program */
     int ncontexts;                  /* plain ones */
-    struct ftk_contexts used;       /* by live virtual communicators */
-    struct ftk_contexts line_used;
-    struct ftk_contexts cut_used;
+    struct ftk_req *spare;          /* requests of deleted ones, to be shared by sends again */
 };
 
 struct ftk_vcomm *ftk_vcomm_find(MPI_Comm comm); /* NULL: a communicator of the MPI */

@@ -47,7 +47,7 @@ size_t ftk_vcomm_images_words(void)
 {
     size_t words = 0;
     for (struct ftk_vcomm *v = ftk_log.vcomms.list; v; v = v->next)
-        words += v->freed ? 0 : HEAD + image_words(v);
+        words += v->state == FTK_VCOMM_LIVE ? HEAD + image_words(v) : 0;
     return words;
 }
 
@@ -85,7 +85,7 @@ static uint64_t *write_one(uint64_t *w, struct ftk_vcomm *vc)
 uint64_t *ftk_vcomm_images_write(uint64_t *w)
 {
     for (struct ftk_vcomm *v = ftk_log.vcomms.list; v; v = v->next) {
-        if (v->freed)
+        if (v->state != FTK_VCOMM_LIVE)
             continue;
         *w++ = (uint64_t)v->context;
         *w++ = v->colls;
@@ -213,7 +213,7 @@ static int read_one(struct reader *r, int context, struct ftk_vcomm **out)
 struct ftk_vcomm *ftk_vcomm_in_context(int context)
 {
     for (struct ftk_vcomm *v = ftk_log.vcomms.list; v; v = v->next)
-        if (!v->freed && v->context == context)
+        if (v->state == FTK_VCOMM_LIVE && v->context == context)
             return v;
     return NULL;
 }
@@ -261,9 +261,9 @@ static int apply(struct reader r, int context)
 
 static void let_others_go(const struct ftk_contexts *seen)
 {
-    for (struct ftk_vcomm *v = ftk_log.vcomms.list, *next; v; v = next) {
-        next = v->next;
-        if (!ftk_vcomm_is_permanent(v) && !v->freed && !ftk_contexts_has(seen, v->context))
+    for (struct ftk_vcomm *v = ftk_log.vcomms.list; v; v = v->next) {
+        if (!ftk_vcomm_is_permanent(v) && v->state == FTK_VCOMM_LIVE
+            && !ftk_contexts_has(seen, v->context))
             ftk_vcomm_detach(v);
     }
 }
