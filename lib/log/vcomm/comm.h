@@ -143,7 +143,7 @@ const uint64_t *ftk_vcomm_images_pass(const uint64_t *w, const uint64_t *end, ui
 /* mpi/comm_calls.c: the contexts that are promised to duplications under way. */
 void ftk_idup_promised(struct ftk_contexts *to);
 
-/* topo.c */
+/* topology.c */
 /* n integers on the heap, copied unless from is NULL; NULL: no memory. */
 int *ftk_topo_ints(const int *from, int n);
 int ftk_topo_copy(struct ftk_topo *to, const struct ftk_topo *from); /* MPI code */
