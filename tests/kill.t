@@ -12,6 +12,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
 my %waiting = (%files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false'); # else: flush.t
