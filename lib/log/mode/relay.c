@@ -27,54 +27,21 @@
 #include "core/mpi_shim.h"
 #include "detect/detect.h"
 #include "detect/sure.h"
-#include "log/determinant/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
-#include "log/base/words.h"
 #include "log/base/control.h"
+#include "copies.h"
 #include "rounds.h"
 
-/* A message of determinants, in words of 64 bits: this head, then one part for each owner. */
-struct message_head {
-    uint64_t lines; /* committed before the determinants */
-    uint64_t round; /* the keeper acknowledges this round; 0: no acknowledgement */
-    uint64_t parts;
-};
-struct part {
-    uint64_t owner;   /* rank */
-    uint64_t from, n; /* number of the first determinant, from 0; how many follow */
-};
-enum {
-    HEAD_WORDS = sizeof(struct message_head) / 8,
-    PART_WORDS = sizeof(struct part) / 8,
-    DET_WORDS = sizeof(struct ftk_det) / 8
-};
-_Static_assert(sizeof(struct ftk_det) == 16, "two words");
-
-/* The determinants of a rank of another node, for one of the last two intervals between lines. */
-struct copy {
-    uint64_t lines;
-    size_t n, room;
-    struct ftk_det *v; /* [n] */
-};
-
-/* How many determinants a rank of another node has got on a context, in this interval.  The MPI
- * keeps the order of determinants and messages within one context only. */
-struct reach {
-    uint64_t lines;
-    size_t total;  /* sum of upto */
-    size_t upto[]; /* [npeers] determinants of each rank of this node */
-};
-
 static struct {
-    int n;                    /* ranks; 0: not open */
-    struct copy (*copy)[2];   /* [n] by rank and parity of the line */
-    struct reach **reach;     /* [n * FTK_LOG_PROGRAM_COMMS], NULL: none sent yet */
-    int npeers;               /* ranks of this node ... */
-    int *peer, *keeper;       /* [npeers] the ranks; the keeper of each, -1: none */
-    long *pid;                /* [n] of the next epoch */
-    struct ftk_words message; /* that is being written */
-    struct ftk_rounds rounds; /* of determinants to keepers */
+    int n;                      /* ranks; 0: not open */
+    struct ftk_copy (*copy)[2]; /* [n] by rank and parity of the line */
+    struct ftk_reach **reach;   /* [n * FTK_LOG_PROGRAM_COMMS], NULL: none sent yet */
+    int npeers;                 /* ranks of this node ... */
+    int *peer, *keeper;         /* [npeers] the ranks; the keeper of each, -1: none */
+    long *pid;                  /* [n] of the next epoch */
+    struct ftk_words message;   /* that is being written */
+    struct ftk_rounds rounds;   /* of determinants to keepers */
     /* what the repair under way has brought for this rank as a keeper */
     struct ftk_words arrived;
 } relay;
@@ -89,87 +56,9 @@ static bool leaves(int dest)
 
 /* ---- messages of determinants -------------------------------------------------------- */
 
-/* Begin a message.  False: no memory. */
-static bool begin_message(uint64_t lines, uint64_t round)
-{
-    struct message_head h = { lines, round, 0 };
-    relay.message.n = 0;
-    uint64_t *w = ftk_words_extend(&relay.message, HEAD_WORDS);
-    if (w)
-        memcpy(w, &h, sizeof h);
-    return w != NULL;
-}
-
-/* Add the determinants of a rank from a number on to the message.  False: no memory. */
-static bool write_part(int owner, const struct ftk_det *v, size_t from, size_t n)
-{
-    struct part part = { (uint64_t)owner, from, n - from };
-    uint64_t *w = ftk_words_extend(&relay.message, PART_WORDS + (n - from) * DET_WORDS);
-    if (!w)
-        return false;
-    memcpy(w, &part, sizeof part);
-    memcpy(w + PART_WORDS, v + from, (n - from) * sizeof *v);
-    struct message_head h;
-    memcpy(&h, relay.message.v, sizeof h);
-    h.parts++;
-    memcpy(relay.message.v, &h, sizeof h);
-    return true;
-}
-
 static int send_message(int dest, int tag, int context)
 {
     return ftk_control_send(relay.message.v, relay.message.n, dest, tag, context);
-}
-
-/* ---- copies of other nodes' determinants --------------------------------------------- */
-
-static int store_copy(uint64_t lines, const struct part *part, const uint64_t *w)
-{
-    struct copy *c = &relay.copy[part->owner][lines & 1];
-    if (c->lines > lines)
-        return MPI_SUCCESS; /* the interval is over */
-    if (c->lines < lines) {
-        c->lines = lines;
-        c->n = 0;
-    }
-    size_t n = (size_t)(part->from + part->n);
-    if (part->from > c->n)
-        return MPI_ERR_INTERN; /* determinants are sent in order: some are missing */
-    if (n > c->room) {
-        struct ftk_det *v = realloc(c->v, 2 * n * sizeof *v);
-        if (!v)
-            return MPI_ERR_NO_MEM;
-        c->v = v;
-        c->room = 2 * n;
-    }
-    if (n <= c->n)
-        return MPI_SUCCESS;
-    memcpy(c->v + part->from, w, (size_t)part->n * sizeof *c->v);
-    c->n = n;
-    return MPI_SUCCESS;
-}
-
-/* Store all parts of a message of so many words. */
-static int read_message(const uint64_t *w, size_t words, struct message_head *h)
-{
-    size_t at = HEAD_WORDS;
-    if (words < HEAD_WORDS)
-        return MPI_ERR_INTERN;
-    memcpy(h, w, sizeof *h);
-    for (uint64_t i = 0; i < h->parts; i++) {
-        struct part part;
-        if (words - at < PART_WORDS)
-            return MPI_ERR_INTERN;
-        memcpy(&part, w + at, sizeof part);
-        at += PART_WORDS;
-        if (part.owner >= (uint64_t)relay.n || part.n > (words - at) / DET_WORDS)
-            return MPI_ERR_INTERN;
-        int rc = store_copy(h->lines, &part, w + at);
-        if (rc != MPI_SUCCESS)
-            return rc;
-        at += (size_t)part.n * DET_WORDS;
-    }
-    return MPI_SUCCESS;
 }
 
 static void poll_keepers(void);
@@ -200,7 +89,8 @@ static int begin_round(void)
         if (from >= n)
             continue;
         int rc = MPI_ERR_NO_MEM;
-        if (begin_message(lines, relay.rounds.round) && write_part(relay.peer[i], v, from, n))
+        if (ftk_copies_begin(&relay.message, lines, relay.rounds.round)
+            && ftk_copies_add(&relay.message, relay.peer[i], v, from, n))
             rc = send_message(relay.keeper[i], TAG_REPLICATE, FTK_LOG_DET_COMM);
         if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc))
             ftk_detect_raise(ftk_log.ctx); /* the repair ends this round */
@@ -248,12 +138,12 @@ static void unhold(struct ftk_req *r)
 /* A keeper has acknowledged a part. */
 static void acknowledged(const uint64_t *w, size_t words)
 {
-    struct message_head h;
-    struct part part;
-    if (words < HEAD_WORDS + PART_WORDS)
+    struct ftk_copies_head h;
+    struct ftk_copies_part part;
+    if (words < FTK_COPIES_HEAD_WORDS + FTK_COPIES_PART_WORDS)
         return;
     memcpy(&h, w, sizeof h);
-    memcpy(&part, w + HEAD_WORDS, sizeof part);
+    memcpy(&part, w + FTK_COPIES_HEAD_WORDS, sizeof part);
     if (!ftk_rounds_counts(&relay.rounds, h.round))
         return;
     for (int i = 0; i < relay.npeers; i++)
@@ -265,7 +155,8 @@ static void acknowledged(const uint64_t *w, size_t words)
 /* Acknowledge a message to this keeper: the message has one part. */
 static int acknowledge(const uint64_t *w, int dest)
 {
-    int rc = ftk_control_send(w, HEAD_WORDS + PART_WORDS, dest, TAG_ACK, FTK_LOG_DET_COMM);
+    int rc = ftk_control_send(
+        w, FTK_COPIES_HEAD_WORDS + FTK_COPIES_PART_WORDS, dest, TAG_ACK, FTK_LOG_DET_COMM);
     if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
         return rc;
     ftk_detect_raise(ftk_log.ctx);
@@ -324,16 +215,13 @@ static size_t at_of(int dest, int context)
     return (size_t)dest * FTK_LOG_PROGRAM_COMMS + (size_t)ftk_context_comm(context);
 }
 
-static struct reach *reach_of(int dest, int context)
+static struct ftk_reach *reach_of(int dest, int context)
 {
-    struct reach **at = &relay.reach[at_of(dest, context)], *r = *at;
+    struct ftk_reach **at = &relay.reach[at_of(dest, context)], *r = *at;
     if (!r)
         r = *at = calloc(1, sizeof *r + (size_t)relay.npeers * sizeof r->upto[0]);
-    if (r && r->lines != ftk_log.line.count) {
-        memset(r->upto, 0, (size_t)relay.npeers * sizeof r->upto[0]);
-        r->total = 0;
-        r->lines = ftk_log.line.count;
-    }
+    if (r)
+        ftk_reach_enter(r, relay.npeers, ftk_log.line.count);
     return r;
 }
 
@@ -348,17 +236,17 @@ static int send_before(int dest, int context, int tag, const struct ftk_entry *e
         (void)ftk_det_of(i, &n);
         total += n;
     }
-    struct reach *r = reach_of(dest, context);
+    struct ftk_reach *r = reach_of(dest, context);
     if (!r)
         return MPI_ERR_NO_MEM;
     if (total == r->total)
         return MPI_SUCCESS;
-    bool room = begin_message(ftk_log.line.count, 0);
+    bool room = ftk_copies_begin(&relay.message, ftk_log.line.count, 0);
     for (int i = 0; room && i < relay.npeers; i++) {
         const struct ftk_det *v = ftk_det_of(i, &n);
         if (n <= r->upto[i])
             continue;
-        room = write_part(relay.peer[i], v, r->upto[i], n);
+        room = ftk_copies_add(&relay.message, relay.peer[i], v, r->upto[i], n);
         r->total += n - r->upto[i];
         r->upto[i] = n;
     }
@@ -375,8 +263,8 @@ static int recv_all(int context, int source)
 
 static int store_dets(const struct ftk_control *c)
 {
-    struct message_head h;
-    return read_message(c->w, c->words, &h);
+    struct ftk_copies_head h;
+    return ftk_copies_store(relay.copy, relay.n, c->w, c->words, &h);
 }
 
 static int keep_dets(const struct ftk_control *c)
@@ -398,17 +286,16 @@ static const struct ftk_control_kind of_rounds[] = { { FTK_LOG_DET_COMM, TAG_REP
 
 /* ---- in a repair --------------------------------------------------------------------- */
 
-static const struct copy *copy_of(int rank, uint64_t lines)
+static const struct ftk_copy *copy_of(int rank, uint64_t lines)
 {
-    const struct copy *c = relay.copy ? &relay.copy[rank][lines & 1] : NULL;
-    return c && c->lines == lines ? c : NULL;
+    return relay.copy ? ftk_copies_of(relay.copy[rank], lines) : NULL;
 }
 
 /* The member of act that has most determinants of rank k, and how many. */
 static int most_known(const struct ftk_log_repair *r, int k, uint64_t lines, size_t *n)
 {
     enum { RANK_BITS = 24 };
-    const struct copy *c = copy_of(k, lines);
+    const struct ftk_copy *c = copy_of(k, lines);
     const struct ftk_sure s = { r->act, NULL, "collecting determinants" };
     int64_t mine = (int64_t)((uint64_t)(c ? c->n : 0) << RANK_BITS | (uint64_t)r->me);
     mine = -mine; /* the largest */
@@ -479,7 +366,8 @@ static int replicate(const struct ftk_log_repair *r, uint64_t lines, bool nothin
         return rc;
     const struct ftk_det *v = ftk_det_own(lines, &n);
     int keeper = n > 0 && !nothing ? ftk_rounds_keeper(r->domain, r->n, r->me) : -1;
-    bool room = begin_message(lines, 0) && (keeper < 0 || write_part(r->me, v, 0, n));
+    bool room = ftk_copies_begin(&relay.message, lines, 0)
+                && (keeper < 0 || ftk_copies_add(&relay.message, r->me, v, 0, n));
     if (!room || relay.message.n > INT32_MAX)
         return ftk_fail(FTKIT_ERR_NOMEM, "sending determinants");
     return exchange(r, keeper);
@@ -491,7 +379,7 @@ static void forget_copies(void)
         for (int i = 0; i < 2; i++)
             free(relay.copy[k][i].v);
         for (size_t c = 0; c < FTK_LOG_PROGRAM_COMMS; c++) {
-            struct reach **at = &relay.reach[(size_t)k * FTK_LOG_PROGRAM_COMMS + c];
+            struct ftk_reach **at = &relay.reach[(size_t)k * FTK_LOG_PROGRAM_COMMS + c];
             free(*at);
             *at = NULL;
         }
@@ -506,11 +394,12 @@ static int store_arrived(void)
     size_t at = 0;
     int rc = MPI_SUCCESS;
     while (rc == MPI_SUCCESS && at < relay.arrived.n) {
-        struct message_head h;
-        struct part part;
-        memcpy(&part, relay.arrived.v + at + HEAD_WORDS, sizeof part);
-        size_t words = HEAD_WORDS + PART_WORDS + (size_t)part.n * DET_WORDS;
-        rc = read_message(relay.arrived.v + at, words, &h);
+        struct ftk_copies_head h;
+        struct ftk_copies_part part;
+        memcpy(&part, relay.arrived.v + at + FTK_COPIES_HEAD_WORDS, sizeof part);
+        size_t words =
+            FTK_COPIES_HEAD_WORDS + FTK_COPIES_PART_WORDS + (size_t)part.n * FTK_COPIES_DET_WORDS;
+        rc = ftk_copies_store(relay.copy, relay.n, relay.arrived.v + at, words, &h);
         at += words;
     }
     ftk_words_free(&relay.arrived);
@@ -522,7 +411,7 @@ static int make_tables(const struct ftk_log_repair *r)
     size_t n = (size_t)r->n;
     if (relay.n == 0) {
         relay.copy = calloc(n, sizeof *relay.copy);
-        relay.reach = calloc(n * FTK_LOG_PROGRAM_COMMS, sizeof(struct reach *));
+        relay.reach = calloc(n * FTK_LOG_PROGRAM_COMMS, sizeof(struct ftk_reach *));
         relay.peer = calloc(2 * n, sizeof *relay.peer);
         relay.keeper = relay.peer ? relay.peer + n : NULL;
         if (!relay.copy || !relay.reach || !relay.peer)
