@@ -104,3 +104,12 @@ void ftk_reach_enter(struct ftk_reach *r, int npeers, uint64_t lines)
     r->total = 0;
     r->lines = lines;
 }
+
+void ftk_reach_sent(struct ftk_reach *r, int npeers, const size_t *upto)
+{
+    r->total = 0;
+    for (int i = 0; i < npeers; i++) {
+        r->upto[i] = upto[i];
+        r->total += upto[i];
+    }
+}

@@ -64,5 +64,8 @@ struct ftk_reach {
 
 /* The interval is this one: nothing has been sent in a new one. */
 void ftk_reach_enter(struct ftk_reach *r, int npeers, uint64_t lines);
+/* A message with the determinants up to upto [npeers] is sent.  Before that the rank may not count
+ * as one that has them: no later message would bring them. */
+void ftk_reach_sent(struct ftk_reach *r, int npeers, const size_t *upto);
 
 #endif

@@ -39,9 +39,10 @@ static struct {
     struct ftk_reach **reach;   /* [n * FTK_LOG_PROGRAM_COMMS], NULL: none sent yet */
     int npeers;                 /* ranks of this node ... */
     int *peer, *keeper;         /* [npeers] the ranks; the keeper of each, -1: none */
-    long *pid;                  /* [n] of the next epoch */
-    struct ftk_words message;   /* that is being written */
-    struct ftk_rounds rounds;   /* of determinants to keepers */
+    size_t *upto;             /* [npeers] determinants that the receiver of the message has then */
+    long *pid;                /* [n] of the next epoch */
+    struct ftk_words message; /* that is being written */
+    struct ftk_rounds rounds; /* of determinants to keepers */
     /* what the repair under way has brought for this rank as a keeper */
     struct ftk_words arrived;
 } relay;
@@ -243,14 +244,15 @@ static int send_before(int dest, int context, int tag, const struct ftk_entry *e
         return MPI_SUCCESS;
     bool room = ftk_copies_begin(&relay.message, ftk_log.line.count, 0);
     for (int i = 0; room && i < relay.npeers; i++) {
-        const struct ftk_det *v = ftk_det_of(i, &n);
-        if (n <= r->upto[i])
-            continue;
-        room = ftk_copies_add(&relay.message, relay.peer[i], v, r->upto[i], n);
-        r->total += n - r->upto[i];
-        r->upto[i] = n;
+        const struct ftk_det *v = ftk_det_of(i, &n); /* other ranks of the node may add some */
+        relay.upto[i] = n > r->upto[i] ? n : r->upto[i];
+        if (n > r->upto[i])
+            room = ftk_copies_add(&relay.message, relay.peer[i], v, r->upto[i], n);
     }
-    return room ? send_message(dest, FTK_CONTROL_TAG, context) : MPI_ERR_NO_MEM;
+    int rc = room ? send_message(dest, FTK_CONTROL_TAG, context) : MPI_ERR_NO_MEM;
+    if (rc == MPI_SUCCESS)
+        ftk_reach_sent(r, relay.npeers, relay.upto);
+    return rc;
 }
 
 static int recv_all(int context, int source)
@@ -414,7 +416,8 @@ static int make_tables(const struct ftk_log_repair *r)
         relay.reach = calloc(n * FTK_LOG_PROGRAM_COMMS, sizeof(struct ftk_reach *));
         relay.peer = calloc(2 * n, sizeof *relay.peer);
         relay.keeper = relay.peer ? relay.peer + n : NULL;
-        if (!relay.copy || !relay.reach || !relay.peer)
+        relay.upto = calloc(n, sizeof *relay.upto);
+        if (!relay.copy || !relay.reach || !relay.peer || !relay.upto)
             return ftk_fail(FTKIT_ERR_NOMEM, "news");
         relay.n = r->n;
     }
@@ -447,6 +450,7 @@ static void close_relay(void)
     free(relay.copy);
     free(relay.reach);
     free(relay.peer);
+    free(relay.upto);
     free(relay.pid);
     ftk_words_free(&relay.message);
     ftk_words_free(&relay.arrived);
