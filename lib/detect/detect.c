@@ -24,10 +24,8 @@
 #include "detect.h"
 #include "fail_stop.h"
 #include "misuse.h"
+#include "notice.h"
 #include "watchdog.h"
-
-#define CLOSING_GRACE_S 0.2 /* time for the last vote of a close to complete */
-#define UNCLEAR_WAIT_S 2.0  /* most time between an error and the notice of the failure behind it */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
 static struct ftkit_ctx *contexts;
@@ -46,25 +44,25 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
 {
     if (ctx->mode == FTKIT_MODE_RESTART)
         return;
+    const struct ftk_notice n = ftk_notice_of(ctx);
+    const unsigned what = ftk_notice_raise(&n);
     ftk_watchdog_told(ctx->dog);
-    /* a context ends by a revoke, too: a spare does not know yet whether this is a failure */
-    if (!ctx->detect.failed && ctx->rank < 0)
+    if (what & FTK_RAISE_CALLED) /* a context ends by a revoke, too */
         ftk_report(FTKIT_DEBUG, "context %s: a spare is called", ctx->cfg.name);
-    else if (!ctx->detect.failed && ctx->where != FTK_ALL_CLOSED)
+    if (what & FTK_RAISE_SAY) {
+        struct ftk_event e;
         ftk_report(
             FTKIT_DEBUG, "context %s: rank %d has learned of a failure", ctx->cfg.name, ctx->rank);
-    if (!ctx->detect.failed && ctx->rank >= 0 && ctx->where != FTK_ALL_CLOSED) {
-        struct ftk_event e;
         ftk_event_of(&e, ctx, "failure");
         ftk_event_end(&e);
     }
     ctx->detect.failed = 1;
     ftk_mpi_revoke(ctx->comms.ctl);
-    if (ctx->where == FTK_ALL_CLOSED)
-        return; /* other ranks may be in the last vote, on act, which must complete */
-    ftk_mpi_revoke(ctx->comms.act);
-    ftk_mpi_revoke(ctx->comms.app); /* with the log the program does not use app */
-    for (int i = 0; ctx->mode != FTKIT_MODE_TEAM && i < ctx->detect.ntracked; i++)
+    if (what & FTK_RAISE_WORK) {
+        ftk_mpi_revoke(ctx->comms.act);
+        ftk_mpi_revoke(ctx->comms.app); /* with the log the program does not use app */
+    }
+    for (int i = 0; (what & FTK_RAISE_TRACKED) && i < ctx->detect.ntracked; i++)
         ftk_mpi_revoke(ctx->detect.tracked[i]);
 }
 
@@ -86,12 +84,12 @@ static bool knows(const struct ftkit_ctx *c)
 }
 
 /* Whether a context, from first on in the list (only: first alone), knows of a failure, or learns
- * of one within UNCLEAR_WAIT_S.  The code of an error is no evidence: a broken socket, or a
+ * of one within FTK_UNCLEAR_WAIT_S.  The code of an error is no evidence: a broken socket, or a
  * collective or a constructor on a communicator with a dead member, may return any code, some
  * milliseconds before the notice of the failure.  An error of the program itself can wait. */
 static bool await_notice(struct ftkit_ctx *first, bool only)
 {
-    double end = ftk_now_s() + UNCLEAR_WAIT_S;
+    double end = ftk_now_s() + FTK_UNCLEAR_WAIT_S;
     do {
         bool known = false;
         for (struct ftkit_ctx *c = first; c; c = only ? NULL : c->next)
@@ -270,38 +268,51 @@ static void look_for_stale(MPI_Comm comm, const char *call)
     }
 }
 
+static bool is_mine(MPI_Comm comm)
+{
+    for (const struct ftkit_ctx *c = contexts; c; c = c->next)
+        if (uses(c, comm))
+            return true;
+    return false;
+}
+
+/* Raise on all contexts; comm: on those alone that have it, or MPI_COMM_NULL. */
+static void raise_on(MPI_Comm comm)
+{
+    for (struct ftkit_ctx *c = contexts; c; c = c->next)
+        if (comm == MPI_COMM_NULL || uses(c, comm))
+            ftk_detect_raise(c);
+}
+
 /* Runs inside the failing MPI call of the program. */
 static void on_error(MPI_Comm *comm, int *code, ...)
 {
-    bool failure = ftk_mpi_is_failure(*code);
-    bool mine = false;
-    if (failure && world_forbidden && *comm == MPI_COMM_WORLD)
+    const struct ftk_call_error e = { .failure = ftk_mpi_is_failure(*code),
+        .open = contexts != NULL,
+        .mine = is_mine(*comm),
+        .world = *comm == MPI_COMM_WORLD,
+        .forbidden = world_forbidden,
+        .self = *comm == MPI_COMM_SELF };
+    enum ftk_error_first first = ftk_notice_error(&e);
+    if (first == FTK_ERROR_MISTAKE)
         say_world();
-    if (!contexts) { /* all contexts are closed: no repair will come */
-        pass_on(*comm, *code);
-        return;
-    }
-    for (struct ftkit_ctx *c = contexts; failure && c; c = c->next) {
-        if (uses(c, *comm)) {
-            ftk_detect_raise(c);
-            mine = true;
-        }
-    }
-    const bool derived = failure && !mine && *comm != MPI_COMM_WORLD && *comm != MPI_COMM_SELF;
-    if (derived) {
+    if (first == FTK_ERROR_RAISE)
+        raise_on(*comm);
+    if (first == FTK_ERROR_DERIVED) {
         va_list more; /* of Open MPI, whose next argument is the name of the function */
         va_start(more, code);
         look_for_stale(*comm, va_arg(more, const char *));
         va_end(more);
         ftk_mpi_revoke(*comm); /* derived from app: interrupt its other members, too */
     }
-    if (!mine && !explained()) {
-        if (!failure) {
-            pass_on(*comm, *code);
-            return;
-        }
-        for (struct ftkit_ctx *c = contexts; c; c = c->next)
-            ftk_detect_raise(c);
+    if (first == FTK_ERROR_DERIVED || first == FTK_ERROR_UNCLEAR) {
+        first = ftk_notice_after_wait(&e, explained());
+        if (first == FTK_ERROR_RAISE)
+            raise_on(MPI_COMM_NULL);
+    }
+    if (first == FTK_ERROR_PROGRAM) {
+        pass_on(*comm, *code);
+        return;
     }
     mark_doubt();
     leave_body();
@@ -574,9 +585,8 @@ bool ftk_detect_poll(struct ftkit_ctx *ctx)
     }
     if (ctx->detect.watch_s == 0)
         return false;
-    /* While all ranks close, the first rank that completes the last vote revokes ctl.  On the other
-     * ranks the vote completes soon, too, unless a rank has died in it.  So give the vote time. */
-    if (ctx->where != FTK_IN_CLOSE || ftk_now_s() - ctx->detect.watch_s > CLOSING_GRACE_S)
+    const struct ftk_notice n = ftk_notice_of(ctx);
+    if (ftk_notice_is_due(&n, ftk_now_s()))
         ftk_detect_raise(ctx);
     return ctx->detect.failed;
 }
