@@ -122,6 +122,7 @@ struct ftk_log_stats {
 
 struct ftk_det_mode;
 struct ftk_req_ops;
+struct ftk_det_kind;
 
 struct ftk_log {
     struct ftkit_ctx *ctx;
@@ -132,13 +133,14 @@ struct ftk_log {
     struct {
         unsigned turns; /* at the last look at the clock; a new wait begins with fewer */
         double since_s;
-    } wait;                                 /* the last call that waited */
-    const struct ftk_det_mode *mode;        /* log.determinants (mode.h) */
-    const struct ftk_req_ops *const *kinds; /* [FTK_REQ_NKINDS] of requests (req_ops.h) */
-    int me, n;                              /* rank, ranks */
-    const int *team;                        /* [n] the table in force; changed by teams.c only */
-    int *node;                              /* [n] failure domain of each rank's process */
-    int *home; /* [n] the same at the opening: the nodes that a program sees */
+    } wait;                                      /* the last call that waited */
+    const struct ftk_det_mode *mode;             /* log.determinants (mode.h) */
+    const struct ftk_req_ops *const *kinds;      /* [FTK_REQ_NKINDS] of requests (req_ops.h) */
+    const struct ftk_det_kind *const *det_kinds; /* [FTK_DET_NKINDS] (det_kinds.h) */
+    int me, n;                                   /* rank, ranks */
+    const int *team; /* [n] the table in force; changed by teams.c only */
+    int *node;       /* [n] failure domain of each rank's process */
+    int *home;       /* [n] the same at the opening: the nodes that a program sees */
     struct ftk_log_epoch epoch;
     struct ftk_log_line line;
     struct ftk_vcomms vcomms;

@@ -5,6 +5,8 @@
 #include "fuzz.h"
 #include "log/determinant/det.h"
 #include "log/base/part.h"
+#include "log/mode.h"
+#include "log/recovery/recovery.h"
 #include "log/recovery/tail.h"
 
 #define ROOM (256u << 10)
@@ -55,6 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (!w)
         return 0;
     ftk_log.n = RANKS;
+    ftk_log.mode = ftk_mode_of(FTK_DETS_NODE);
+    ftk_session_begin();
     memcpy(w, data, bytes / 8 * 8);
     if (ftk_tail_read(w, bytes / 8) == FTKIT_OK && bytes >= 8)
         check(w, bytes / 8);

@@ -11,6 +11,8 @@
 
 #include "log/determinant/det.h"
 #include "log/base/part.h"
+#include "log/mode.h"
+#include "log/recovery/recovery.h"
 #include "log/recovery/tail.h"
 
 /* Places in the words of make(): two channels to this rank, one from it, two determinants. */
@@ -55,6 +57,8 @@ static void forget(void)
 static int set_up(void **state)
 {
     (void)state;
+    ftk_log.mode = ftk_mode_of(FTK_DETS_NODE);
+    ftk_session_begin();
     ftk_log.n = RANKS;
     return 0;
 }
@@ -188,7 +192,7 @@ static void wrong_determinants(void **state)
     static const struct ftk_det recv = { FTK_DET_RECV, 1, 3, 7 };
     static const struct ftk_det bad[][2] = {
         { { 0, 1, 3, 7 }, recv },
-        { { FTK_DET_VALUE + 1, 1, 3, 7 }, recv },
+        { { FTK_DET_NKINDS, 1, 3, 7 }, recv },
         { { FTK_DET_MORE, 1, 3, 7 }, recv }, /* of no call */
         { { FTK_DET_RECV, UINT32_MAX, 3, 7 }, recv },
         { { FTK_DET_RECV, 1, RANKS, 7 }, recv },

@@ -15,7 +15,7 @@
 size_t ftk_det_whole(const struct ftk_det *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (ftk_det_has_more(v[i].kind) && (size_t)v[i].a >= n - i)
+        if (ftk_det_nmore(&v[i]) >= n - i)
             return i;
     return n;
 }
@@ -68,12 +68,11 @@ static void begin_interval(void)
         ftk_det_files.to == FTK_DET_SINCE_CUT; /* the file of the interval has all since the cut */
     size_t n = 0;
     struct ftk_det *v = both ? NULL : ftk_det_since_line(ftk_det_n(), &n);
-    uint32_t wildcards = ftk_det_course.wildcards, receives = ftk_det_course.receives;
+    uint32_t begun[FTK_DET_COUNTS];
     const uint32_t nothings = ftk_log.apart.open ? ftk_det_course.nothings : 0;
-    ftk_det_pass_line(&wildcards, &receives);
+    ftk_det_pass_line(begun);
     ftk_det_begin_again();
-    ftk_det_course.wildcards = wildcards;
-    ftk_det_course.receives = receives;
+    memcpy(ftk_det_course.begun, begun, sizeof begun);
     ftk_det_course.nothings = nothings;
     if (ftk_det_files.now) {
         ftk_det_files.now = &ftk_det_files.file[ftk_log.line.count & 1];

@@ -14,32 +14,7 @@
 #ifndef FTK_LOG_DET_H
 #define FTK_LOG_DET_H
 
-#include "log/log.h"
-
-enum ftk_det_kind {
-    FTK_DET_RECV = 1,
-    FTK_DET_PROBE,
-    FTK_DET_TEST,
-    FTK_DET_SOME,
-    FTK_DET_MORE,
-    FTK_DET_NONE,   /* n probes or tests in a row failed before a message was sent */
-    FTK_DET_CANCEL, /* a = 1: receive number n (of all receives) was cancelled; a = 0: the
-                               cancel came too late */
-    FTK_DET_VALUE   /* a value of ftkit_decide(): a MORE follow, with its b bytes */
-};
-
-struct ftk_det {
-    uint32_t kind; /* enum ftk_det_kind */
-    uint32_t n;    /* RECV: number of the wildcard receive; else failed calls before */
-    int32_t a, b;  /* RECV, PROBE: source (of the world), tag; TEST: index; SOME: how
-                               many MORE follow, whose a are the indices */
-};
-
-/* Whether MORE follow a determinant of that kind: as many as its a says. */
-static inline bool ftk_det_has_more(uint32_t kind)
-{
-    return kind == FTK_DET_SOME || kind == FTK_DET_VALUE;
-}
+#include "log/determinant/det_kinds.h"
 
 /* Open the files of this process, before the ranks agree on the repair that gives it its rank.
  * before [n]: the determinants of the lost process since the line, which the replay repeats.  The
@@ -64,12 +39,10 @@ struct ftk_det *ftk_det_window(size_t *n);
 /* This rank is back at a line apart: repeat the determinants of the window, v [n].  The list may
  * have them, or the first of them, already: from this process, or from the lost one. */
 int ftk_det_restore(const struct ftk_det *v, size_t n);
-/* Whether determinants v [n] of a set can have been written by this job (check.c). */
-bool ftk_det_are_sane(const struct ftk_det *v, uint64_t n);
 /* Whether a replay has determinants left that it has not repeated. */
 bool ftk_det_plan_left(void);
-uint32_t ftk_det_new_wildcard(uint32_t number);
-uint32_t ftk_det_new_receive(uint32_t number);
+/* The number behind the line of a receive that is under way there. */
+uint32_t ftk_det_new_number(enum ftk_det_count counts, uint32_t number);
 size_t ftk_det_count(void); /* since the line */
 
 /* log_ops.h: decide (decide.c).  The bytes of a value are in the fields n, a and b of MORE. */

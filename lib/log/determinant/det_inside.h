@@ -10,7 +10,8 @@
  *     det_line.c    the line in the list, and numbers before and behind it
  *     det_replay.c  the plan of a replay, and what it prescribes to receives
  *     det_search.c  determinants of lost ranks
- *     det_file.c    the files in shared memory, of this process and of its neighbours */
+ *     det_file.c    the files in shared memory, of this process and of its neighbours
+ *     det_kinds.c   the kinds of determinants: facts, and what is sane in a set */
 #ifndef FTK_LOG_DET_INSIDE_H
 #define FTK_LOG_DET_INSIDE_H
 
@@ -111,24 +112,27 @@ struct ftk_det ftk_det_of_after(struct ftk_det det);
  * caller frees them.  There are some when the line is apart, or when this rank has not seen the
  * commit: the repair has completed receives meanwhile. */
 struct ftk_det *ftk_det_since_line(size_t upto, size_t *n);
-/* Numbers of receives begun since the last line: since the line that is committed now. */
-void ftk_det_pass_line(uint32_t *wildcards, uint32_t *receives);
+/* begun [FTK_DET_COUNTS]: how many receives are begun since the line that is committed now. */
+void ftk_det_pass_line(uint32_t *begun);
 void ftk_det_forget_line(void);
 
 /* ---- the course of the program, and the plan of its replay (det_replay.c) ---------------- */
 
+struct ftk_det_place {
+    uint32_t number, index;
+};
+
 extern struct ftk_det_course {
-    uint32_t wildcards; /* wildcard receives begun since the line */
-    uint32_t receives;  /* all receives of the program begun since the line */
-    uint32_t nothings;  /* probes and tests in a row that found nothing */
+    uint32_t begun[FTK_DET_COUNTS]; /* receives since the line; CALLS: 0 */
+    uint32_t nothings;              /* probes and tests in a row that found nothing */
     /* in a replay */
-    size_t plan;       /* the first determinants of the list, which the replay repeats */
-    size_t at;         /* among them: the next one of a probe or a test */
-    uint32_t *receive; /* [nreceive] index + 1 of the determinant of wildcard receive i + 1 */
-    size_t nreceive;
-    struct ftk_det *cancel; /* [ncancel] determinants CANCEL, by the numbers of their receives */
-    size_t ncancel;
-    size_t at_cancel; /* the first one whose receive has not begun again */
+    size_t plan; /* the first determinants of the list, which the replay repeats */
+    size_t at;   /* among them: the next one of a probe or a test */
+    /* for each kind of receives: the determinants of the plan, by the numbers of the receives */
+    struct ftk_det_by_number {
+        struct ftk_det_place *v; /* [n] room for the next power of two */
+        size_t n;
+    } of[FTK_DET_NKINDS];
 } ftk_det_course;
 
 /* A process that is before the line repeats and records nothing. */

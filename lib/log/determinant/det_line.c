@@ -10,38 +10,34 @@
  * the line and are not in the lists were complete. */
 static struct {
     size_t n; /* determinants before the line */
-    uint32_t *wildcard, *receive;
-    size_t nwildcards, nreceives;
-    uint32_t wildcards, receives; /* begun before the line */
+    struct numbers {
+        uint32_t *v; /* [n] of the receives under way */
+        size_t n;
+        uint32_t before; /* how many were begun before the line */
+    } of[FTK_DET_COUNTS];
     /* of a line apart */
     size_t stop; /* determinants before ftk_det_stop(); SIZE_MAX: not yet */
 } at_line;
 
-static uint32_t *copy_numbers(const uint32_t *v, size_t n)
+static bool copy_numbers(enum ftk_det_count counts, const uint32_t *v, size_t n)
 {
     uint32_t *c = malloc((n + 1) * sizeof *c);
+    free(at_line.of[counts].v);
+    at_line.of[counts] = (struct numbers){ c, c ? n : 0, ftk_det_course.begun[counts] };
     if (c && n > 0)
         memcpy(c, v, n * sizeof *c);
-    return c;
+    return c != NULL;
 }
 
 int ftk_det_at_line(const uint32_t *wildcards, size_t nw, const uint32_t *receives, size_t nr)
 {
-    free(at_line.wildcard);
-    free(at_line.receive);
     ftk_det_files.to = FTK_DET_ONE_FILE;
     at_line.stop = SIZE_MAX;
-    at_line.wildcards = ftk_det_course.wildcards;
-    at_line.receives = ftk_det_course.receives;
     at_line.n = ftk_det_n();
-    at_line.nwildcards = nw;
-    at_line.nreceives = nr;
-    at_line.wildcard = copy_numbers(wildcards, nw);
-    at_line.receive = copy_numbers(receives, nr);
-    if (at_line.wildcard && at_line.receive)
-        return FTKIT_OK;
-    at_line.nwildcards = at_line.nreceives = 0;
-    return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
+    const bool first = copy_numbers(FTK_DET_WILDCARDS, wildcards, nw);
+    return copy_numbers(FTK_DET_RECEIVES, receives, nr) && first
+               ? FTKIT_OK
+               : ftk_fail(FTKIT_ERR_NOMEM, "determinants");
 }
 
 void ftk_det_stop(void)
@@ -55,46 +51,37 @@ bool ftk_det_is_past_stop(void)
     return at_line.stop != SIZE_MAX && (ftk_det_n() > at_line.stop || ftk_det_course.nothings > 0);
 }
 
-static uint32_t new_number(const uint32_t *v, size_t n, uint32_t before, uint32_t number)
+uint32_t ftk_det_new_number(enum ftk_det_count counts, uint32_t number)
 {
-    if (number > before)
-        return (uint32_t)n + number - before;
-    for (size_t i = 0; i < n; i++)
-        if (v[i] == number)
+    const struct numbers *of = &at_line.of[counts];
+    if (number > of->before)
+        return (uint32_t)of->n + number - of->before;
+    for (size_t i = 0; i < of->n; i++)
+        if (of->v[i] == number)
             return (uint32_t)i + 1;
     return 0;
 }
 
-static uint32_t old_number(const uint32_t *v, size_t n, uint32_t before, uint32_t number)
+static uint32_t old_number(const struct numbers *of, uint32_t number)
 {
-    return number > n ? before + number - (uint32_t)n : number > 0 ? v[number - 1] : 0;
-}
-
-uint32_t ftk_det_new_wildcard(uint32_t number)
-{
-    return new_number(at_line.wildcard, at_line.nwildcards, at_line.wildcards, number);
-}
-
-uint32_t ftk_det_new_receive(uint32_t number)
-{
-    return new_number(at_line.receive, at_line.nreceives, at_line.receives, number);
+    if (number > of->n)
+        return of->before + number - (uint32_t)of->n;
+    return number > 0 ? of->v[number - 1] : 0;
 }
 
 struct ftk_det ftk_det_of_before(struct ftk_det det)
 {
-    if (det.kind == FTK_DET_RECV)
-        det.n = old_number(at_line.wildcard, at_line.nwildcards, at_line.wildcards, det.n);
-    else if (det.kind == FTK_DET_CANCEL)
-        det.n = old_number(at_line.receive, at_line.nreceives, at_line.receives, det.n);
+    const enum ftk_det_count counts = ftk_det_kind_of(det.kind)->counts;
+    if (counts != FTK_DET_CALLS)
+        det.n = old_number(&at_line.of[counts], det.n);
     return det;
 }
 
 struct ftk_det ftk_det_of_after(struct ftk_det det)
 {
-    if (det.kind == FTK_DET_RECV)
-        det.n = ftk_det_new_wildcard(det.n);
-    else if (det.kind == FTK_DET_CANCEL)
-        det.n = ftk_det_new_receive(det.n);
+    const enum ftk_det_count counts = ftk_det_kind_of(det.kind)->counts;
+    if (counts != FTK_DET_CALLS)
+        det.n = ftk_det_new_number(counts, det.n);
     return det;
 }
 
@@ -118,15 +105,15 @@ struct ftk_det *ftk_det_window(size_t *n)
     return v ? v : malloc(sizeof *v);
 }
 
-void ftk_det_pass_line(uint32_t *wildcards, uint32_t *receives)
+void ftk_det_pass_line(uint32_t *begun)
 {
-    *wildcards = (uint32_t)at_line.nwildcards + *wildcards - at_line.wildcards;
-    *receives = (uint32_t)at_line.nreceives + *receives - at_line.receives;
+    for (int c = 0; c < FTK_DET_COUNTS; c++)
+        begun[c] = (uint32_t)at_line.of[c].n + ftk_det_course.begun[c] - at_line.of[c].before;
 }
 
 void ftk_det_forget_line(void)
 {
-    free(at_line.wildcard);
-    free(at_line.receive);
+    for (int c = 0; c < FTK_DET_COUNTS; c++)
+        free(at_line.of[c].v);
     memset(&at_line, 0, sizeof at_line);
 }

@@ -12,7 +12,7 @@ static struct ftk_det *copied; /* what ftk_det_next() has returned last */
 /* A copy of a determinant and its MORE: the list may move before the caller has read them. */
 static const struct ftk_det *copy_of(const struct ftk_det *det)
 {
-    const size_t n = 1 + (size_t)(ftk_det_has_more(det->kind) ? det->a : 0);
+    const size_t n = 1 + ftk_det_nmore(det);
     struct ftk_det *copy = realloc(copied, n * sizeof *copy);
     if (!copy)
         return det;
@@ -48,16 +48,15 @@ static int next_of_list(uint32_t kind, const struct ftk_det **det)
     }
     if ((*det)->kind != kind) {
         ftk_report(FTKIT_ERROR,
-            "context %s: rank %d does not take the same course as before the failure: its "
-            "next probe, test, MPI_Waitany, MPI_Waitsome or ftkit_decide is of another kind than "
-            "the recorded call%s",
-            ftk_log.ctx->cfg.name, ftk_log.me,
+            "context %s: rank %d does not take the same course as before the failure: it makes "
+            "%s where it made %s then%s",
+            ftk_log.ctx->cfg.name, ftk_log.me, ftk_det_text(kind), ftk_det_text((*det)->kind),
             ftk_log.in_set_up ? " (in set-up, from ftkit_open to ftkit_recover)" : "");
         ftk_log.stats.differs++;
         ftk_det_course.plan = ftk_det_course.at;
         return FTK_DET_FREE;
     }
-    ftk_det_course.at += 1 + (size_t)(ftk_det_has_more((*det)->kind) ? (*det)->a : 0);
+    ftk_det_course.at += 1 + ftk_det_nmore(*det);
     ftk_det_course.nothings = 0;
     *det = copy_of(*det);
     return FTK_DET_THIS;
@@ -68,7 +67,7 @@ int ftk_det_next(uint32_t kind, const struct ftk_det **det)
     if (ftk_log_replays_setup())
         return ftk_set_up_next(kind, det);
     const int next = next_of_list(kind, det);
-    if (kind == FTK_DET_VALUE || kind == FTK_DET_PROBE) /* kept by decide.c and by the probe */
+    if (ftk_det_kind_of(kind)->keeper != FTK_DET_KEPT)
         return next;
     if (next == FTK_DET_NOTHING)
         ftk_set_up_nothing();

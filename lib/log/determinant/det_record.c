@@ -68,21 +68,23 @@ void ftk_det_cancelled(uint32_t number, bool cancelled)
 
 void ftk_det_found(uint32_t kind, int a, int b)
 {
-    if (kind != FTK_DET_PROBE)
-        ftk_set_up_outcome(kind, a);
+    const struct ftk_det det = { kind, ftk_det_course.nothings, a, b };
+    if (ftk_det_kind_of(kind)->keeper == FTK_DET_KEPT)
+        ftk_set_up_outcome(det);
     if (!ftk_det_counts())
         return;
-    ftk_det_append((struct ftk_det){ kind, ftk_det_course.nothings, a, b });
+    ftk_det_append(det);
     ftk_det_course.nothings = 0;
     recorded();
 }
 
 void ftk_det_more(int index)
 {
-    ftk_set_up_outcome(FTK_DET_MORE, index);
+    const struct ftk_det more = { FTK_DET_MORE, 0, index, 0 };
+    ftk_set_up_outcome(more);
     if (!ftk_det_counts())
         return;
-    ftk_det_append((struct ftk_det){ FTK_DET_MORE, 0, index, 0 });
+    ftk_det_append(more);
     recorded();
 }
 

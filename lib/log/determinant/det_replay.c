@@ -10,49 +10,94 @@ struct ftk_det_course ftk_det_course;
 
 void ftk_det_begin_again(void)
 {
-    free(ftk_det_course.receive);
-    free(ftk_det_course.cancel);
+    for (int kind = 0; kind < FTK_DET_NKINDS; kind++)
+        free(ftk_det_course.of[kind].v);
     memset(&ftk_det_course, 0, sizeof ftk_det_course);
 }
 
 static int by_number(const void *a, const void *b)
 {
-    const struct ftk_det *x = a, *y = b;
-    return (x->n > y->n) - (x->n < y->n);
+    const struct ftk_det_place *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static bool is_of_receive(uint32_t kind)
+{
+    return ftk_det_kind_of(kind)->counts != FTK_DET_CALLS;
+}
+
+/* Note the number of determinant i behind all others of its kind.  False: no memory. */
+static bool note(size_t i)
+{
+    const struct ftk_det *det = &ftk_det_list()[i];
+    if (!is_of_receive(det->kind) || det->n == 0)
+        return true;
+    struct ftk_det_by_number *of = &ftk_det_course.of[det->kind];
+    if ((of->n & (of->n - 1)) == 0) {
+        struct ftk_det_place *v = realloc(of->v, (of->n > 0 ? 2 * of->n : 1) * sizeof *v);
+        if (!v)
+            return false;
+        of->v = v;
+    }
+    of->v[of->n++] = (struct ftk_det_place){ det->n, (uint32_t)i };
+    return true;
 }
 
 int ftk_det_sort_out(void)
 {
-    for (size_t i = 0; i < ftk_det_course.plan; i++) {
-        const struct ftk_det *det = &ftk_det_list()[i];
-        if (det->kind == FTK_DET_RECV && det->n > ftk_det_course.nreceive)
-            ftk_det_course.nreceive = det->n;
-        ftk_det_course.ncancel += det->kind == FTK_DET_CANCEL;
+    for (size_t i = 0; i < ftk_det_course.plan; i++)
+        if (!note(i))
+            return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
+    for (int kind = 0; kind < FTK_DET_NKINDS; kind++) {
+        struct ftk_det_by_number *of = &ftk_det_course.of[kind];
+        if (of->n > 1)
+            qsort(of->v, of->n, sizeof *of->v, by_number);
     }
-    ftk_det_course.receive = calloc(ftk_det_course.nreceive + 1, sizeof *ftk_det_course.receive);
-    ftk_det_course.cancel = calloc(ftk_det_course.ncancel + 1, sizeof *ftk_det_course.cancel);
-    if (!ftk_det_course.receive || !ftk_det_course.cancel)
-        return ftk_fail(FTKIT_ERR_NOMEM, "determinants");
-    for (size_t i = 0, c = 0; i < ftk_det_course.plan; i++) {
-        const struct ftk_det *det = &ftk_det_list()[i];
-        if (det->kind == FTK_DET_RECV && det->n > 0)
-            ftk_det_course.receive[det->n - 1] = (uint32_t)i + 1;
-        if (det->kind == FTK_DET_CANCEL)
-            ftk_det_course.cancel[c++] = *det;
-    }
-    qsort(ftk_det_course.cancel, ftk_det_course.ncancel, sizeof *ftk_det_course.cancel, by_number);
     return FTKIT_OK;
 }
 
-static bool of_receive(uint32_t kind)
+/* Put the last one in its place. */
+static void sort_in(struct ftk_det_by_number *of)
 {
-    return kind == FTK_DET_RECV || kind == FTK_DET_CANCEL;
+    for (size_t k = of->n; k > 1 && by_number(&of->v[k - 2], &of->v[k - 1]) > 0; k--) {
+        const struct ftk_det_place last = of->v[k - 1];
+        of->v[k - 1] = of->v[k - 2];
+        of->v[k - 2] = last;
+    }
+}
+
+bool ftk_det_add_to_plan(size_t i)
+{
+    const uint32_t kind = ftk_det_list()[i].kind;
+    if (!note(i))
+        return false;
+    if (is_of_receive(kind))
+        sort_in(&ftk_det_course.of[kind]);
+    ftk_det_course.plan = i + 1;
+    return true;
+}
+
+/* Whether the plan has determinants of that kind of receives: no search in a receive without a
+ * replay. */
+static inline bool has_any(uint32_t kind)
+{
+    return ftk_det_course.of[kind].n > 0;
+}
+
+/* The determinant of that kind of a receive; NULL: the plan has none. */
+static const struct ftk_det *of_receive(uint32_t kind, uint32_t number)
+{
+    const struct ftk_det_by_number *of = &ftk_det_course.of[kind];
+    const struct ftk_det_place key = { number, 0 }, *at = NULL;
+    if (of->n > 0)
+        at = bsearch(&key, of->v, of->n, sizeof key, by_number);
+    return at ? &ftk_det_list()[at->index] : NULL;
 }
 
 const struct ftk_det *ftk_det_upcoming(void)
 {
     while (ftk_det_course.at < ftk_det_course.plan
-           && of_receive(ftk_det_list()[ftk_det_course.at].kind))
+           && is_of_receive(ftk_det_list()[ftk_det_course.at].kind))
         ftk_det_course.at++;
     return ftk_det_course.at < ftk_det_course.plan ? &ftk_det_list()[ftk_det_course.at] : NULL;
 }
@@ -69,10 +114,13 @@ void ftk_det_pass_nothings(void)
 bool ftk_det_plan_left(void)
 {
     ftk_det_pass_nothings();
-    return ftk_det_course.plan > 0
-           && (ftk_det_upcoming() || ftk_det_course.wildcards < ftk_det_course.nreceive
-               || (ftk_det_course.at_cancel < ftk_det_course.ncancel
-                   && ftk_det_course.cancel[ftk_det_course.at_cancel].n > ftk_det_course.receives));
+    bool left = ftk_det_upcoming() != NULL;
+    for (uint32_t kind = 0; kind < FTK_DET_NKINDS; kind++) {
+        const struct ftk_det_by_number *of = &ftk_det_course.of[kind];
+        const uint32_t begun = ftk_det_course.begun[ftk_det_kind_of(kind)->counts];
+        left = left || (of->n > 0 && of->v[of->n - 1].number > begun);
+    }
+    return ftk_det_course.plan > 0 && left;
 }
 
 /* ---- receives ----------------------------------------------------------------------------- */
@@ -81,18 +129,24 @@ uint32_t ftk_det_receive(int *source, int *tag)
 {
     if (!ftk_det_counts())
         return 0;
-    uint32_t number = ++ftk_det_course.wildcards;
-    return ftk_det_match(number, source, tag) ? 0 : number;
+    uint32_t number = ++ftk_det_course.begun[FTK_DET_WILDCARDS];
+    return has_any(FTK_DET_RECV) && ftk_det_match(number, source, tag) ? 0 : number;
 }
 
 bool ftk_det_match(uint32_t number, int *source, int *tag)
 {
-    if (number > ftk_det_course.nreceive || !ftk_det_course.receive[number - 1])
+    const struct ftk_det *det = of_receive(FTK_DET_RECV, number);
+    if (!det)
         return false;
-    const struct ftk_det *det = &ftk_det_list()[ftk_det_course.receive[number - 1] - 1];
     *source = det->a;
     *tag = det->b;
     return true;
+}
+
+static enum ftk_cancel_known cancel_of(uint32_t number)
+{
+    const struct ftk_det *det = of_receive(FTK_DET_CANCEL, number);
+    return !det ? FTK_CANCEL_UNKNOWN : det->a != 0 ? FTK_CANCEL_DONE : FTK_CANCEL_TOO_LATE;
 }
 
 uint32_t ftk_det_begun(enum ftk_cancel_known *cancel)
@@ -100,14 +154,9 @@ uint32_t ftk_det_begun(enum ftk_cancel_known *cancel)
     *cancel = FTK_CANCEL_UNKNOWN;
     if (!ftk_det_counts())
         return 0;
-    uint32_t number = ++ftk_det_course.receives;
-    while (ftk_det_course.at_cancel < ftk_det_course.ncancel
-           && ftk_det_course.cancel[ftk_det_course.at_cancel].n < number)
-        ftk_det_course.at_cancel++;
-    if (ftk_det_course.at_cancel < ftk_det_course.ncancel
-        && ftk_det_course.cancel[ftk_det_course.at_cancel].n == number)
-        *cancel = ftk_det_course.cancel[ftk_det_course.at_cancel].a != 0 ? FTK_CANCEL_DONE
-                                                                         : FTK_CANCEL_TOO_LATE;
+    uint32_t number = ++ftk_det_course.begun[FTK_DET_RECEIVES];
+    if (has_any(FTK_DET_CANCEL))
+        *cancel = cancel_of(number);
     return number;
 }
 
@@ -117,40 +166,11 @@ enum ftk_cancel_known ftk_det_await_cancel(uint32_t number)
 {
     unsigned turns = 0;
     while (ftk_det_counts() && number > 0) {
-        for (size_t i = 0; i < ftk_det_course.ncancel; i++)
-            if (ftk_det_course.cancel[i].n == number)
-                return ftk_det_course.cancel[i].a != 0 ? FTK_CANCEL_DONE : FTK_CANCEL_TOO_LATE;
-        if (!ftk_mode_await(&turns))
-            break;
+        const enum ftk_cancel_known known = cancel_of(number);
+        if (known != FTK_CANCEL_UNKNOWN || !ftk_mode_await(&turns))
+            return known;
     }
     return FTK_CANCEL_UNKNOWN;
-}
-
-bool ftk_det_add_to_plan(size_t i)
-{
-    const struct ftk_det det = ftk_det_list()[i];
-    if (det.kind == FTK_DET_RECV && det.n > ftk_det_course.nreceive) {
-        uint32_t *all = realloc(ftk_det_course.receive, (det.n + 1) * sizeof *all);
-        if (!all)
-            return false;
-        memset(all + ftk_det_course.nreceive, 0, (det.n - ftk_det_course.nreceive) * sizeof *all);
-        ftk_det_course.receive = all;
-        ftk_det_course.nreceive = det.n;
-    }
-    if (det.kind == FTK_DET_RECV && det.n > 0)
-        ftk_det_course.receive[det.n - 1] = (uint32_t)i + 1;
-    if (det.kind == FTK_DET_CANCEL) {
-        struct ftk_det *all =
-            realloc(ftk_det_course.cancel, (ftk_det_course.ncancel + 1) * sizeof *all);
-        if (!all)
-            return false;
-        ftk_det_course.cancel = all;
-        ftk_det_course.cancel[ftk_det_course.ncancel++] = det;
-        qsort(ftk_det_course.cancel, ftk_det_course.ncancel, sizeof *ftk_det_course.cancel,
-            by_number);
-    }
-    ftk_det_course.plan = i + 1;
-    return true;
 }
 
 void ftk_det_pass_own(size_t i)

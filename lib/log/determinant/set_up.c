@@ -4,6 +4,7 @@
 #include "log/determinant/set_up.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,29 +100,28 @@ void ftk_set_up_nothing(void)
     s.nothings += ftk_set_up_runs();
 }
 
-void ftk_set_up_outcome(uint32_t kind, int a)
+void ftk_set_up_outcome(struct ftk_det det)
 {
     if (!ftk_set_up_runs())
         return;
-    append((struct ftk_det){ kind, kind == FTK_DET_MORE ? 0 : s.nothings, a, 0 });
-    s.nothings = 0;
+    if (det.kind != FTK_DET_MORE) {
+        det.n = s.nothings;
+        s.nothings = 0;
+    }
+    append(det);
 }
 
 void ftk_set_up_found(const struct ftk_det *det)
 {
-    ftk_set_up_outcome(det->kind, det->a);
-    for (int32_t i = 1; ftk_det_has_more(det->kind) && i <= det->a; i++)
-        ftk_set_up_outcome(FTK_DET_MORE, det[i].a);
+    for (size_t i = 0, more = ftk_det_nmore(det); i <= more; i++)
+        ftk_set_up_outcome(det[i]);
 }
 
 void ftk_set_up_probed(int source, int tag, uint64_t bytes)
 {
-    if (!ftk_set_up_runs())
-        return;
-    append((struct ftk_det){ FTK_DET_PROBE, s.nothings, source, tag });
-    append(
+    ftk_set_up_outcome((struct ftk_det){ FTK_DET_PROBE, 0, source, tag });
+    ftk_set_up_outcome(
         (struct ftk_det){ FTK_DET_MORE, 0, (int32_t)(bytes >> 31), (int32_t)(bytes & INT32_MAX) });
-    s.nothings = 0;
 }
 
 uint64_t ftk_set_up_bytes(const struct ftk_det *probe)
@@ -179,10 +179,10 @@ enum ftk_set_up_send ftk_set_up_sends(int context, int dest, int tag, uint64_t h
 
 /* ---- the replay ---------------------------------------------------------------------- */
 
-/* The length of an outcome with its MORE. */
-static size_t length(const struct ftk_det *det)
+/* How many MORE follow an outcome here. */
+static size_t more_of(const struct ftk_det *det)
 {
-    return 1 + (det->kind == FTK_DET_PROBE ? 1 : det->kind == FTK_DET_SOME ? (size_t)det->a : 0);
+    return ftk_det_nmore(det) + ftk_det_kind_of(det->kind)->more_in_set_up;
 }
 
 static void say_another_course(const char *what)
@@ -215,13 +215,14 @@ int ftk_set_up_next(uint32_t kind, const struct ftk_det **det)
         return FTK_DET_NOTHING;
     }
     if ((*det)->kind != kind) {
-        say_another_course(
-            "makes a probe, test, MPI_Waitany, MPI_Waitsome or ftkit_decide of another kind than "
-            "the lost process");
+        char what[128];
+        snprintf(what, sizeof what, "makes %s where the lost process made %s", ftk_det_text(kind),
+            ftk_det_text((*det)->kind));
+        say_another_course(what);
         s.at = s.n;
         return FTK_DET_FREE;
     }
-    s.at += length(*det);
+    s.at += 1 + more_of(*det);
     s.nothings = 0;
     return FTK_DET_THIS;
 }
@@ -263,9 +264,7 @@ static size_t set_up_words(void)
 static uint64_t *write_outcomes(uint64_t *w)
 {
     for (size_t i = 0; i < s.n; i++, w += DET) {
-        struct ftk_det det = s.v[i];
-        if (det.kind == FTK_DET_PROBE)
-            det.a = (int32_t)ftk_log_to_plane(det.a);
+        const struct ftk_det det = ftk_det_to_plane(s.v[i]);
         memcpy(w, &det, sizeof det);
     }
     return w;
@@ -294,24 +293,20 @@ static uint64_t *set_up_write(uint64_t *w)
 }
 
 /* Whether an outcome of a set is whole and sane; left: how many determinants there are from it on.
- * The source of a probe becomes the rank of this plane. */
+ * Its rank becomes one of this plane. */
 static bool is_sane(struct ftk_det *det, uint64_t left)
 {
-    if (det->a < 0 || length(det) > left)
+    const struct ftk_det_kind *kind = ftk_det_kind_of(det->kind);
+    if (kind->keeper == FTK_DET_KEPT_NOT || det->a < 0 || more_of(det) >= left
+        || (kind->a_is_rank && det->a >= ftk_log_plane_size()))
         return false;
-    if (det->kind != FTK_DET_PROBE)
-        return (det->kind == FTK_DET_TEST || det->kind == FTK_DET_SOME)
-               && ftk_det_are_sane(det, length(det));
-    if (det->a >= ftk_log_plane_size() || det->b < 0 || det[1].kind != FTK_DET_MORE || det[1].a < 0
-        || det[1].b < 0)
-        return false;
-    det->a = ftk_log_from_plane(det->a);
-    return true;
+    *det = ftk_det_from_plane(*det);
+    return ftk_det_is_sane(det, more_of(det), left);
 }
 
 static bool are_sane(struct ftk_det *v, uint64_t n)
 {
-    for (uint64_t i = 0; i < n; i += length(&v[i]))
+    for (uint64_t i = 0; i < n; i += 1 + more_of(&v[i]))
         if (!is_sane(&v[i], n - i))
             return false;
     return true;

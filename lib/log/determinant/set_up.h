@@ -45,7 +45,7 @@ void ftk_set_up_cancelled(uint32_t number);
 /* Outcomes of probes and tests.  A probe also has the length of its message. */
 void ftk_set_up_nothing(void);
 void ftk_set_up_found(const struct ftk_det *det); /* with its MORE */
-void ftk_set_up_outcome(uint32_t kind, int a);
+void ftk_set_up_outcome(struct ftk_det det);      /* or one MORE */
 void ftk_set_up_probed(int source, int tag, uint64_t bytes);
 /* Set-up sends a message.  FTKIT_ERR_NOMEM. */
 int ftk_set_up_sent(int context, int dest, int tag, uint64_t hash);

@@ -94,14 +94,6 @@ static bool follows(void)
 
 /* ---- the leader ----------------------------------------------------------------------------- */
 
-/* Sources in a message are ranks within the plane. */
-static struct ftk_det of_plane(struct ftk_det det)
-{
-    if ((det.kind == FTK_DET_RECV || det.kind == FTK_DET_PROBE) && det.a >= 0)
-        det.a = (int32_t)ftk_log_to_plane(det.a);
-    return det;
-}
-
 /* The determinants of this rank that the followers lack: from lead.told to the result. */
 static size_t dets_to_send(const struct ftk_det **v)
 {
@@ -123,7 +115,7 @@ static int send_dets(const struct ftk_det *v, size_t n, uint64_t drained, unsign
         return MPI_ERR_NO_MEM;
     memcpy(w, &h, sizeof h);
     for (size_t i = lead.told; i < n; i++) {
-        const struct ftk_det det = of_plane(v[i]);
+        const struct ftk_det det = ftk_det_to_plane(v[i]);
         memcpy(w + HEAD_WORDS + (i - lead.told) * DET_WORDS, &det, sizeof det);
     }
     int result = MPI_SUCCESS; /* a dead replica does not keep the message from the others */
@@ -171,19 +163,12 @@ static void waits(void)
 
 /* ---- a follower ----------------------------------------------------------------------------- */
 
-static struct ftk_det from_plane(struct ftk_det det)
-{
-    if ((det.kind == FTK_DET_RECV || det.kind == FTK_DET_PROBE) && det.a >= 0)
-        det.a = ftk_log_from_plane(det.a);
-    return det;
-}
-
 static bool learn(const uint64_t *w, const struct head *h)
 {
     struct ftk_det *v = malloc((size_t)(h->n + 1) * sizeof *v);
     for (uint64_t i = 0; v && i < h->n; i++) {
         memcpy(&v[i], w + HEAD_WORDS + i * DET_WORDS, sizeof v[i]);
-        v[i] = from_plane(v[i]);
+        v[i] = ftk_det_from_plane(v[i]);
     }
     const bool good = v && ftk_det_learn(v, (size_t)h->from, (size_t)h->n);
     free(v);
@@ -325,7 +310,7 @@ static void adopt(const struct ftk_log_repair *r)
     struct ftk_det *mine = malloc((n + 1) * sizeof *mine);
     n = v ? ftk_det_whole(v, n) : 0;
     for (size_t i = 0; mine && i < n; i++)
-        mine[i] = from_plane(of_plane(v[i]));
+        mine[i] = ftk_det_from_plane(ftk_det_to_plane(v[i]));
     if (!mine || !ftk_det_learn(mine, 0, n))
         go_astray();
     free(mine);

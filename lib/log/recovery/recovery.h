@@ -51,7 +51,8 @@ void ftk_teams_say(const struct ftkit_ctx *ctx);
 /* image.c: the region of the log in a set. */
 extern const struct ftk_system_region ftk_image_region;
 
-/* session.c: the parts of the log begin to serve it, and ftk_log gets its kinds of requests.
+/* session.c: the parts of the log begin to serve it, and ftk_log gets its kinds of requests
+ * and determinants.
  * ftk_log has its mode. */
 void ftk_session_begin(void);
 

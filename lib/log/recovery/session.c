@@ -217,7 +217,7 @@ static int decide(void *data, size_t bytes)
     return rc;
 }
 
-/* ---- the parts of the log (parts.h), and the kinds of requests (req_kinds.h) ---------- */
+/* ---- the parts of the log (parts.h), the kinds of requests and determinants ----------- */
 
 #define ENTRY(word) &ftk_part_##word,
 static const struct ftk_part *const parts[] = { FTK_LOG_PARTS(ENTRY) };
@@ -226,9 +226,13 @@ _Static_assert(sizeof parts / sizeof parts[0] < FTK_PARTS_MOST, "more parts than
 #define KIND(NAME, word) [FTK_REQ_##NAME] = &ftk_req_kind_##word,
 static const struct ftk_req_ops *const kinds[] = { FTK_REQ_KINDS(KIND) };
 
+#define DET_KIND(NAME, word) [FTK_DET_##NAME] = &ftk_det_kind_##word,
+static const struct ftk_det_kind *const det_kinds[] = { FTK_DET_KINDS(DET_KIND) };
+
 void ftk_session_begin(void)
 {
     ftk_log.kinds = kinds;
+    ftk_log.det_kinds = det_kinds;
     ftk_parts_begin(parts, sizeof parts / sizeof parts[0]);
 }
 

@@ -43,8 +43,8 @@ static void pass_line(enum ftk_pass kind, bool first)
         if (!is_numbered(r))
             continue;
         if (r->recv.wildcard_seq)
-            r->recv.wildcard_seq = ftk_det_new_wildcard(r->recv.wildcard_seq);
-        r->recv.number = ftk_det_new_receive(r->recv.number);
+            r->recv.wildcard_seq = ftk_det_new_number(FTK_DET_WILDCARDS, r->recv.wildcard_seq);
+        r->recv.number = ftk_det_new_number(FTK_DET_RECEIVES, r->recv.number);
     }
 }
 
