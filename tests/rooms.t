@@ -1,10 +1,11 @@
 #!/usr/bin/perl
 # A scheme, a place, a durable level, a mode of log.determinants, a part of the message log, a kind
-# of request and a kind of memory are one file and one line each: the library is built once more
-# with the scheme triple (two buddies), the place object (no file that can be mapped), the level
+# of request, a kind of determinant and a kind of memory are one file and one line each: the library
+# is built once more with the scheme triple (two buddies), the place object (no file that can be mapped), the level
 # plain (files without HDF5), the mode count (counts sends), the part witness (sees what happens to
-# the log), the kind of request countdown (complete after some looks) and the kind of memory walled
-# (the process can neither read nor write it), and jobs lose processes with them.
+# the log), the kind of request countdown (complete after some looks), the kind of determinant draw (a
+# rank by chance) and the kind of memory walled (the process can neither read nor write it), and jobs
+# lose processes with them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -12,6 +13,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitLog;
+use FtkitReplicas;
 use FtkitTest;
 use JSON::PP 'decode_json';
 use Test::More;
@@ -63,6 +65,9 @@ system("cp '$top/tests/rooms/witness.c' '$here/lib/log/coll/witness.c'") == 0 or
 add_line('lib/log/request/req_kinds.h', 'COLL', 'X(COUNTDOWN, countdown)');
 system("cp '$top/tests/rooms/countdown.c' '$here/lib/log/request/kind_countdown.c'") == 0 or die "cp\n";
 system("cp '$top/tests/rooms/countdowns.c' '$here/tests/mpi/'") == 0 or die "cp\n";
+add_line('lib/log/determinant/det_kinds.h', 'VALUE', 'X(DRAW, draw)');
+system("cp '$top/tests/rooms/draw.c' '$here/lib/log/mpi/kind_draw.c'") == 0 or die "cp\n";
+system("cp '$top/tests/rooms/draws.c' '$here/tests/mpi/'") == 0 or die "cp\n";
 # the commands know no scheme, place or level by name: their objects do for this library, too
 add_line('lib/core/memory_kinds.h', 'HOST', 'X(WALLED, walled)');
 system("cp '$top/tests/rooms/walled.c' '$here/lib/core/memory_walled.c'") == 0 or die "cp\n";
@@ -73,7 +78,7 @@ my $lib = '$(TEST_OBJ)';
 delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL);
 if (!(builds('the library is built with one file and one line more for each', 900,
         qq(cd "$here" && exec make -j2 BUILD=build CC_OPT=-O1 LIB_OBJ="\\$lib" PROGRAM_OBJ="\\$objects" )
-            . 'build/mpi/solver build/mpi/farm build/mpi/countdowns build/mpi/walls build/ftkit'))[0])
+            . 'build/mpi/solver build/mpi/farm build/mpi/countdowns build/mpi/draws build/mpi/walls build/ftkit'))[0])
 {
     done_testing();
     exit 1;
@@ -323,6 +328,42 @@ is((countdowns('a rank waits for a countdown without an end when all roll back',
     isnt($j->{rc}, 0, 'countdown: in no registered variable');
     like($j->{log}, qr/a countdown of 3 looks, under way: it is in no registered variable/,
         '... which ftkit_checkpoint() refuses by its name') or diag($j->{log});
+}
+
+# ---- the kind of determinant: by chance, and the same again after a failure --------------------------
+
+my $draws = { name => 'draws' };
+
+sub drawn # a job with draws; what its ranks have said
+{
+    my ($name, %o) = @_;
+    my $job = $o{replicas} ? sub { replicas($o{replicas}, @_) } : \&logged;
+    my $j = $job->($draws, from => "$here/build", %o, env => { FTKIT_LOG_TEAMS => 'rank',
+            FTKIT_CHECKPOINT_PERIOD => '3 calls', %{ $o{env} // {} } });
+    my @results = $j->{planes} ? @{ $j->{planes} } : $j->{result};
+    my $right = grep {/^OK step 60 hash \w+ 0 wrong/} @results;
+    my @kills = grep { !/log\.blind/ } @{ $j->{faults} };
+    my $differs = qr/is not what it was|same course|set-up has to be|replicas of rank/;
+    ok($j->{rc} == 0 && $right == @results && @kills == 1 && $j->{log} !~ $differs, "draw: $name")
+        or diag("rc $j->{rc}, @results, faults @kills\n", substr($j->{log}, 0, 3000));
+    return event_texts("$j->{dir}/events");
+}
+
+{
+    my $said = drawn('a rank is lost', fault => 'app.mid:1:12:kill');
+    like($said, qr/rank 1: draws rank \d again$/m, '... and draws the same again');
+    like($said, qr/rank 1: draws rank \d again in set-up$/m, '... also in set-up');
+    like($said, qr/rank 1: a draw of a set is looked at$/m, '... which the set has');
+    drawn('a rank is lost at a line apart', fault => 'apart.commit:1:2:kill',
+        env => { FTKIT_CHECKPOINT_LINE => 'apart' });
+    drawn('another node tells the draws', fault => 'app.mid:2:14:kill,log.blind:*:*:EIO',
+        env => { FTKIT_LOG_DETERMINANTS => 'causal', FTKIT_TOPOLOGY_RANKS_PER_NODE => 1 });
+    # rank 1 of the plane that leads is lost, and that of the plane that follows
+    for my $lost (1, 4) {
+        $said = drawn("replica $lost is lost", replicas => 2, n => 3, fault => "app.mid:$lost:12:kill");
+        like($said, qr/rank 5: draws rank [345] again$/m, '... and ranks of its own plane are drawn');
+        unlike($said, qr/rank 5: draws rank [012] again/, '... alone');
+    }
 }
 
 # ---- the kind of memory: all regions are where the process itself can neither read nor write -------
