@@ -8,8 +8,10 @@
  *     lost JOB RANK     a repair has found that this process is lost
  *     idle JOB RANK     this process is a spare of a context that is closed
  *     joined JOB RANK   this spawned process belongs to the job from now on
- *     halts N           all ranks have agreed to halt; set N is durable, 0: none is yet; without N:
- *                       there are no files
+ *     halts N SET CONTEXT  all ranks have agreed to halt at this set; set N is durable, 0: none is
+ *                       yet, -: there are no files
+ *     back SET CONTEXT  a repair goes back to this set: a halt at a newer one is over, because no
+ *                       rank is left that has seen its commit
  *     halted N          ... and their last set is written; set N is durable, 0: there are no files
  *     repaired N CONTEXT  a failure was repaired in the job
  *     fatal TEXT        the job cannot go on
@@ -47,7 +49,9 @@
 
 struct context {
     char *name;
-    int open; /* number of "open" lines less number of "closed" lines */
+    int open;          /* number of "open" lines less number of "closed" lines */
+    bool halts;        /* all ranks have agreed to halt ... */
+    uint64_t halt_set; /* ... at this set */
 };
 
 struct ftk_state {
@@ -162,6 +166,29 @@ static struct ftk_end *find_end(struct ftk_end *v, size_t n, const struct ftk_en
     return NULL;
 }
 
+static void take_halts(struct ftk_state *s, const char *text)
+{
+    unsigned long long set = 0;
+    int name = 0;
+    if (sscanf(text, "%*s %llu %n", &set, &name) != 1)
+        return;
+    struct context *c = context_of(s, text + name);
+    c->halts = true;
+    c->halt_set = set;
+    s->facts.fileless = *text == '-';
+    s->facts.kept = strtoull(text, NULL, 10) > 0;
+}
+
+static void take_back(struct ftk_state *s, const char *text)
+{
+    unsigned long long set = 0;
+    int name = 0;
+    if (sscanf(text, "%llu %n", &set, &name) != 1)
+        return;
+    struct context *c = context_of(s, text + name);
+    c->halts = c->halts && set >= c->halt_set;
+}
+
 /* The process that opened the context may have died before it could write "open". */
 static void take_repaired(struct ftk_state *s, const char *name)
 {
@@ -196,9 +223,9 @@ static void library_line(struct ftk_state *s, char *line)
         const uint64_t set = strtoull(rest, NULL, 10);
         t->halted = set > t->halted ? set : t->halted;
     } else if (strcmp(line, "halts") == 0) {
-        t->halts = true;
-        t->fileless = !*rest;
-        t->kept = strtoull(rest, NULL, 10) > 0;
+        take_halts(s, rest);
+    } else if (strcmp(line, "back") == 0) {
+        take_back(s, rest);
     } else if (strcmp(line, "repaired") == 0) {
         take_repaired(s, rest + strcspn(rest, " "));
     } else if (strcmp(line, "exit") == 0 && t->code == 0) {
@@ -423,7 +450,10 @@ bool ftk_state_is_open(const struct ftk_state *s)
 bool ftk_state_halts(const struct ftk_state *s)
 {
     const struct ftk_state_facts *t = &s->facts;
-    return t->halts && !t->again && (t->fileless || t->kept || t->set > 0);
+    bool halts = false;
+    for (size_t i = 0; i < s->ncontexts; i++)
+        halts = halts || s->contexts[i].halts;
+    return halts && !t->again && (t->fileless || t->kept || t->set > 0);
 }
 
 bool ftk_state_has_joined(const struct ftk_state *s, long job, long rank)

@@ -39,9 +39,8 @@ struct ftk_state_facts {
     char busy[512];     /* why the sets cannot be used now; "": they can */
     bool differ;        /* replicas differ before the first set */
     bool again;         /* the same rank has died at the same call again and again */
-    bool halts;         /* all ranks have agreed to halt */
-    bool kept;          /* ... and a set was durable by then */
-    bool fileless;      /* ... and there are no files */
+    bool kept;          /* when all ranks had agreed to halt, a set was durable */
+    bool fileless;      /* ... there were no files */
     double halted_at;   /* time of the halt, 0: none */
     uint64_t halted;    /* durable set of the halt, 0: none */
     uint64_t set;       /* newest durable set, 0: none */

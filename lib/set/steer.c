@@ -273,11 +273,12 @@ void ftk_steer_halts(const struct ftkit_ctx *ctx)
 {
     if (ctx->rank != 0)
         return;
-    (void)FTK_FAULT("halt.agreed");
     if (ctx->cfg.h5_enabled)
-        ftk_run_state("halts %llu", (unsigned long long)ctx->durable);
+        ftk_run_state("halts %llu %llu %s", (unsigned long long)ctx->durable,
+            (unsigned long long)ctx->committed, ctx->cfg.name);
     else
-        ftk_run_state("halts");
+        ftk_run_state("halts - %llu %s", (unsigned long long)ctx->committed, ctx->cfg.name);
+    (void)FTK_FAULT("halt.agreed");
 }
 
 void ftk_steer_halted(struct ftkit_ctx *ctx, int rc)

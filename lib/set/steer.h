@@ -63,7 +63,7 @@ void ftk_steer_taken(struct ftkit_ctx *ctx, int ask);
 void ftk_steer_halted(struct ftkit_ctx *ctx, int rc);
 /* All ranks have agreed on a halt: rank 0 writes this for `ftkit run`, before any rank leaves its
  * loop.  If ranks die from now on, also all of them, the job is not relaunched, and the next start
- * goes on.  A replacement of rank 0 writes this again when it learns of the halt. */
+ * goes on.  A repair that goes back to an older set takes this back (report.c). */
 void ftk_steer_halts(const struct ftkit_ctx *ctx);
 
 #endif

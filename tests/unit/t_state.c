@@ -140,11 +140,15 @@ static void cut_short(void **state)
         bool halts;
     } cases[] = {
         { { "open a", "set 3" }, false },
-        { { "open a", "halts 0" }, false },
-        { { "open a", "halts 0", "set 4" }, true },
-        { { "open a", "halts 3" }, true },
-        { { "open a", "halts" }, true }, /* there are no files */
-        { { "open a", "halts 3", "again" }, false },
+        { { "open a", "halts 0 4 a" }, false },
+        { { "open a", "halts 0 4 a", "set 4" }, true },
+        { { "open a", "halts 3 4 a" }, true },
+        { { "open a", "halts - 4 a" }, true }, /* there are no files */
+        { { "open a", "halts 3 4 a", "again" }, false },
+        { { "open a", "halts 3 4 a", "repaired 1 a", "back 4 a" }, true },
+        { { "open a", "halts 3 4 a", "repaired 1 a", "back 3 a" }, false }, /* only rank 0 knew */
+        { { "open a", "halts 3 4 a", "repaired 1 b", "back 3 b" }, true },  /* another context */
+        { { "open a", "halts 3 4 a", "back 3 a", "halts 3 5 a" }, true },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -156,7 +160,8 @@ static void cut_short(void **state)
         }
         assert_int_equal(ftk_state_halts(s), cases[i].halts);
         assert_true(ftk_state_is_open(s)); /* it is lost all the same */
-        free(s->contexts[0].name);
+        for (size_t k = 0; k < s->ncontexts; k++)
+            free(s->contexts[k].name);
         free(s->contexts);
         free(s);
     }
