@@ -91,6 +91,8 @@ SKIP = $(if $(filter ulfm,$(MPI_KIND)),lib/core/mpi_plain.c lib/core/log_none.c,
 LIB_SRC = $(filter-out $(SKIP),$(wildcard lib/*.c lib/*/*.c lib/*/*/*.c))
 CALLS_OBJ := $(if $(filter ulfm,$(MPI_KIND)),$(GEN)/mpi_calls.o)
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/rel/%.o) $(CALLS_OBJ)
+# a checksum of the sources: ranks of different builds do not understand each other
+SOURCES := $(sort $(wildcard include/*.h lib/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch]))
 TEST_OBJ = $(LIB_SRC:%.c=$(BUILD)/flt/%.o) $(CALLS_OBJ)
 
 # libftkit_mpi gives the program's calls to the log: there is none without ULFM
@@ -245,6 +247,10 @@ $(BUILD)/%.so $(BUILD)/%.so.$(SOVERSION): $(BUILD)/%.so.$(VERSION)
 $(PROGRAM): $(PROGRAM_OBJ) $(BUILD)/libftkit.a
 	@$(say)
 	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(METIS_LIBS) $(JANSSON_LIBS) $(PKG_LIBS) $(LDFLAGS)
+$(GEN)/sources.h: $(SOURCES)
+	@$(say) mkdir -p $(@D)
+	cat $(SOURCES) | cksum | awk '{ printf "#define FTK_SOURCES 0x%06x\n", $$1 % 16777216 }' >$@
+$(BUILD)/rel/lib/core/build.o $(BUILD)/flt/lib/core/build.o: $(GEN)/sources.h
 # the style of the page, as a string in C
 $(GEN)/report_css.h: tools/report.css
 	@$(say) mkdir -p $(@D)
@@ -430,7 +436,7 @@ install: all
 
 # ---- care -------------------------------------------------------------------------------
 
-lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h $(GEN)/report_css.h layers
+lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h $(GEN)/report_css.h $(GEN)/sources.h layers
 	BUILD=$(BUILD) MPICC="$(MPICC)" CFLAGS_ALL="$(CFLAGS_ALL)" LIB_SRC="$(LIB_SRC)" \
 	    FORTRAN_INCLUDE="$(FORTRAN_INCLUDE)" scripts/lint
 layers: lib

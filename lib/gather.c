@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/build.h"
 #include "core/hash.h"
 #include "core/identity.h"
 #include "core/mpi_shim.h"
@@ -164,6 +165,29 @@ static int name_executables(
     return rc;
 }
 
+/* Before anything else is exchanged: its form may depend on the build. */
+static int compare_builds(struct ftkit_ctx *ctx, struct comparing *c)
+{
+    const struct ftk_sure telling = { c->s, NULL, "comparing builds of ftkit" };
+    char low[FTK_BUILD_TEXT], high[FTK_BUILD_TEXT];
+    int64_t key = ftk_build_key(c->rank), ends[2] = { key, ~key };
+    int rc = ftk_sure_min(&telling, ends, 2);
+    c->peers = rc == FTKIT_OK;
+    ends[1] = ~ends[1];
+    if (rc != FTKIT_OK || ftk_build_is_same(ends[0], ends[1]))
+        return rc;
+    ftk_build_text(ends[0], low);
+    ftk_build_text(ends[1], high);
+    rc = ftk_fail(FTKIT_ERR_MISMATCH,
+        "process %d of the communicator has ftkit %s, and process %d has ftkit %s. Rule: all "
+        "processes of a job have one build of ftkit; look for a second installation "
+        "(LD_LIBRARY_PATH, the directories of the nodes), and link all programs again",
+        ftk_build_rank(ends[0]), low, ftk_build_rank(ends[1]), high);
+    if (c->rank == 0)
+        say_failure(ctx);
+    return rc;
+}
+
 /* ---- meeting --------------------------------------------------------------------------- */
 
 enum {
@@ -194,6 +218,9 @@ static int compare(
     ftk_programs_free(&ctx->programs); /* of an earlier try */
     if (MPI_Comm_rank(c->s, &c->rank) != MPI_SUCCESS || MPI_Comm_size(c->s, &live) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "rank");
+    int rc = compare_builds(ctx, c);
+    if (rc != FTKIT_OK)
+        return rc;
     memcpy(&all[SAME], &h, sizeof h);
     all[SAME_NOT] = ~all[SAME];
     all[ERROR] = local;
@@ -207,7 +234,7 @@ static int compare(
     ftk_identity_find(&me, ctx->cfg.program, "");
     all[EXECUTABLE] = (int64_t)(ftk_xxh3(me.program, strlen(me.program)) >> 1);
     all[EXECUTABLE_NOT] = ~all[EXECUTABLE];
-    int rc = ftk_sure_min(&comparing, all, WORDS);
+    rc = ftk_sure_min(&comparing, all, WORDS);
     c->peers = rc == FTKIT_OK;
     if (rc != FTKIT_OK)
         return rc;

@@ -41,6 +41,14 @@ my $log = { FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'all' };
 is(mistake('none')->{rc}, 0, 'without a mistake it ends well');
 is(mistake('none', env => $log)->{rc}, 0, '... with the log, too');
 
+# processes of two builds: a line before anything of them meets; the one that differs is a rank, or a spare
+for my $rank (0, 2, 3) {
+    my ($old, $new) = map { qr/ftkit \d+\.\d+\.$_ \(sources [0-9a-f]{6}\)/ } 0, 1;
+    my $line = qr/error: .*process \d of the communicator has $old, and process $rank has $new\. Rule: /;
+    my $j = ends('none', $line, fault => "open.build:$rank:1:EIO");
+    is($j->{rc}, 2, "... builds of ftkit differ, process $rank: exit code");
+}
+
 my $world = qr/\(rank \d of the job\) communicates on MPI_COMM_WORLD.*Rule: .*use ftkit_comm\(\)/;
 ends($_, $world) for qw(world worldsend after);
 
