@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use File::Path qw(make_path remove_tree);
+use File::Temp qw(tempdir);
 use FtkitTest;
 use Test::More;
 
@@ -239,6 +240,47 @@ SKIP: {
     refused($j, 'a working directory that is read-only',
         qr/level\.hdf5\.directory = \. in \Q$ro\E: Read-only file system/);
     is(scalar(() = $j->{log} =~ /cannot be opened/g), 1, '... told once');
+}
+
+# ---- two users of one machine ------------------------------------------------------------------
+
+# What a user has left, or uses: another one with the same context and directory is refused by a line
+# with both, and takes no slot, although root could read it.
+SKIP: {
+    skip('needs root, to be two users', 9) if $> != 0;
+    my ($first, $second) = (65_534, 65_533); # the second has no account
+    my $all = tempdir('ftkit-test-XXXXXXXX', DIR => '/dev/shm', CLEANUP => 1);
+    my ($sets, $slots) = ("$all/sets", "$all/slots");
+    make_path($sets, $slots, "$all/tmp");
+    chmod(01777, $all, $sets, $slots, "$all/tmp");
+    my $can = "setpriv --reuid=$second --regid=$second --clear-groups -- ls '$solver'";
+    skip('other users cannot read the directory of the build', 9) if system("$can >/dev/null 2>&1") != 0;
+    my $user = sub {
+        my ($as, %o) = @_;
+        return start("$all/job" . ++our $jobs, as => $as, %o, env => { TMPDIR => "$all/tmp", HOME => "$all/tmp",
+                FTKIT_LEVEL_HDF5_DIRECTORY => $sets, FTKIT_LEVEL_MEMORY_PLACE => 'file',
+                FTKIT_LEVEL_MEMORY_DIRECTORY => $slots, %{ $o{env} // {} } });
+    };
+    my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
+    my $outlived = qr/restored set \d+ from memory that outlived the job/;
+    my $line = qr{sets cannot be written to level\.hdf5\.directory = \Q$sets\E/default\.ftkit: Permission denied; it belongs to user $first, and this process is of user $second};
+    my $j = $user->($first, fault => 'app.mid:*:14:kill', while => sub {
+        await_file("$sets/default.ftkit/set-*/manifest");
+        refused($user->($second, run => []), 'the sets of a user: another one is refused', $line);
+    }, args => ['-d', 100, '-o', "$all/out"]);
+    isnt($j->{rc}, 0, '... whose job goes on, and is killed at last');
+    my @left = map { [ $_, (stat)[4, 7, 9] ] } glob("$slots/ftkit-slot-*");
+    ok(@left > 0 && !grep({ $_->[1] != $first } @left), '... and leaves slots') or diag($j->{log});
+    refused($user->($second), 'the sets that a user has left: another one is refused', $line);
+    for my $as ($second, 0) {
+        $j = $user->($as, env => \%memory);
+        ok($j->{rc} == 0 && $j->{result} eq $want && $j->{log} !~ $outlived,
+            "user $as begins anew, without the slots of user $first") or diag("$j->{rc}\n$j->{log}");
+        is_deeply([ map { [ $_, (stat)[4, 7, 9] ] } grep {-e} map { $_->[0] } @left ], \@left, '... which stay as they are');
+    }
+    $j = $user->($first, env => \%memory);
+    ok($j->{rc} == 0 && $j->{result} eq $want && $j->{log} =~ $outlived, "user $first goes on from them")
+        or diag("$j->{rc}\n$j->{log}");
 }
 
 # ---- events ------------------------------------------------------------------------------------

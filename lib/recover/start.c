@@ -224,9 +224,19 @@ static int unusable(const struct ftk_config *cfg, const char *below, int err)
                        : err == ENOTDIR ? "only a directory will do"
                        : err == EROFS   ? "its file system is read-only"
                                         : "give yourself the right to write there";
-    char here[FTK_PATH_MAX] = "";
+    char here[FTK_PATH_MAX] = "", path[FTK_PATH_MAX], users[128];
+    struct stat st;
     if (cfg->h5_dir[0] != '/' && !getcwd(here, sizeof here))
         here[0] = '\0';
+    const int n = snprintf(path, sizeof path, "%s%s", cfg->h5_dir, below);
+    if (err == EACCES && n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0
+        && st.st_uid != geteuid()) {
+        snprintf(users, sizeof users,
+            "it belongs to user %lu, and this process is of user %lu: ask for the right to write "
+            "there",
+            (unsigned long)st.st_uid, (unsigned long)geteuid());
+        what = users;
+    }
     return ftk_fail(FTKIT_ERR_IO,
         "sets cannot be written to level.hdf5.directory = %s%s%s%s: %s; %s, or choose "
         "another "

@@ -104,7 +104,8 @@ sub shared_memory {
 
 # Run one job under a hard timeout.  Options: n, spares, run (more arguments of ftkit run),
 # program, args, env (hash), fault, timeout, keep (directory of an earlier job), stdin (a file) or
-# pipe (a command of the shell whose output comes by a pipe).
+# pipe (a command of the shell whose output comes by a pipe), as (the number of a user; keep and TMPDIR
+# are the caller's, who is root).
 # Returns a hash: rc, log, dir, faults (lines of faults that came to pass), seconds.
 sub job {
     my (%o) = @_;
@@ -124,7 +125,9 @@ sub job {
     unlink("$work/faults", "$work/out");
     my $n = $o{n} // 4;
     my $program = $o{program} // "$build/mpi/solver";
-    my @command = ("$top/scripts/guard", $o{timeout} // 60, '--', "$build/ftkit", 'run',
+    my @as = $o{as} ? ('setpriv', "--reuid=$o{as}", "--regid=$o{as}", '--clear-groups', '--') : ();
+    chown($o{as}, $o{as}, $work, grep {defined} $shared) if $o{as};
+    my @command = ("$top/scripts/guard", $o{timeout} // 60, '--', @as, "$build/ftkit", 'run',
         '-n', $n, '--spares', $o{spares} // 1, @{ $o{run} // ['--no-relaunch'] }, '--',
         $program, @{ $o{args} // ['-o', "$work/out"] });
     my $start = time();
