@@ -158,8 +158,9 @@ for my $mode (qw(node causal pessimistic)) {
 # refuse: nothing is left open
 {
     my ($farm) = grep { title($_) eq 'farm' } programs();
-    my $j = logged($farm, env => { FTKIT_LOG_DETERMINANTS => 'refuse' }, timeout => 20);
-    isnt($j->{rc}, 0, 'refuse: a program that leaves something open fails');
+    my $j = logged($farm, env => { FTKIT_LOG_DETERMINANTS => 'refuse' });
+    ok($j->{rc} != 0 && $j->{rc} != 124, 'refuse: a program that leaves something open fails by itself')
+        or diag("rc $j->{rc}, $j->{seconds} s");
     like($j->{log}, qr/MPI_ANY_SOURCE: its outcome depends on time, and log.determinants = refuse/,
         '... with the name of the call');
     for my $p (grep { title($_) =~ /wavefront|transpose/ } programs()) {
