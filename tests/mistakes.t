@@ -13,8 +13,7 @@ use Test::More;
 
 ulfm_only();
 my $program = build() . '/mpi/mistakes';
-# most ranks wait for a limit here: in Open MPI they sleep meanwhile, and do not poll
-$ENV{OMPI_MCA_threads_pthreads_yield_strategy} = 'nanosleep';
+asleep_in_waits(); # most ranks wait for a limit here
 
 sub mistake
 {

@@ -263,7 +263,7 @@ SKIP: {
     };
     my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
     my $outlived = qr/restored set \d+ from memory that outlived the job/;
-    my $line = qr{sets cannot be written to level\.hdf5\.directory = \Q$sets\E/default\.ftkit: Permission denied; it belongs to user $first, and this process is of user $second};
+    my $line = qr{sets cannot be written to level\.hdf5\.directory = \Q$sets\E/default\.ftkit: Permission denied; the directory belongs to user $first, and this process belongs to user $second};
     my $j = $user->($first, fault => 'app.mid:*:14:kill', while => sub {
         await_file("$sets/default.ftkit/set-*/manifest");
         refused($user->($second, run => []), 'the sets of a user: another one is refused', $line);

@@ -173,10 +173,11 @@ static void take_halts(struct ftk_state *s, const char *text)
     if (sscanf(text, "%*s %llu %n", &set, &name) != 1)
         return;
     struct context *c = context_of(s, text + name);
+    if (!c->halts || set < c->halt_set) /* a later set may have been seen by fewer ranks */
+        c->halt_set = set;
     c->halts = true;
-    c->halt_set = set;
     s->facts.fileless = *text == '-';
-    s->facts.kept = strtoull(text, NULL, 10) > 0;
+    s->facts.kept = s->facts.kept || strtoull(text, NULL, 10) > 0;
 }
 
 static void take_back(struct ftk_state *s, const char *text)

@@ -227,8 +227,8 @@ static inline int ftk_log_search(
 }
 
 /* The first half of a repair: quiesce.  May be repeated; only moves messages from the MPI to the
- * unexpected messages.  *missed: this rank has not seen the commit of the line that another rank has
- * seen; *next: the next event of the job (struct ftkit_ctx). */
+ * unexpected messages.  *missed: another rank has seen the commit of the line, and this rank has
+ * not; *next: the next event of the job (struct ftkit_ctx). */
 static inline int ftk_log_quiesce(
     struct ftkit_ctx *ctx, const struct ftk_log_repair *r, bool *missed, uint64_t *next)
 {
@@ -370,8 +370,8 @@ static inline int ftk_messages_order(const struct ftk_message *a, const struct f
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* The end of what ftk_log_drain() has begun.  committed: the set is, and messages sent before it are
- * not needed again; otherwise it is given up. */
+/* The end of what ftk_log_drain() has begun.  committed: the set is committed, and messages sent
+ * before it are not needed again; otherwise the set is given up. */
 static inline void ftk_log_line_end(struct ftkit_ctx *ctx, bool committed)
 {
     if (ctx->log)

@@ -110,7 +110,7 @@ void ftk_redist_list_arrays(struct ftk_redist *d);
 int ftk_redist_lay_out(struct ftk_redist *d);
 /* Collective: the blocks of all ranks come into the table. */
 int ftk_redist_share_blocks(struct ftk_redist *d);
-/* Check that each cell of this rank's blocks, new and old, is in exactly one block of the others. */
+/* Check that each cell of this rank's blocks, new and old, is in one block of the others only. */
 int ftk_redist_check_blocks(const struct ftk_redist *d);
 /* The old or new block of rank k. */
 struct ftk_box ftk_redist_block(const struct ftk_redist *d, int array, bool old, int k);

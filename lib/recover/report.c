@@ -156,9 +156,9 @@ void ftk_attempt_report(const struct ftk_attempt *a)
     if (!p->stale)
         snprintf(back, sizeof back, ", %sback to set %llu%s", p->from_file ? "going " : "",
             (unsigned long long)p->line, p->from_file ? " or older, from files" : "");
+    /* first: a lost rank 0 may have been the only one to see the set of a halt */
+    ftk_run_state("back %llu %s", (unsigned long long)p->line, ctx->cfg.name);
     ftk_run_state("repaired %d %s", p->lost, ctx->cfg.name);
-    if (!p->from_file) /* a lost rank 0 may have been the only one to see the set of a halt */
-        ftk_run_state("back %llu %s", (unsigned long long)p->line, ctx->cfg.name);
     ftk_report(FTKIT_INFO,
         "context %s: %s in %.1f ms (meet %.1f, plan and supply %.1f, rebuild %.1f, "
         "restore %.1f): %d rank%s replaced, %d given up, %d spare%s left%s",

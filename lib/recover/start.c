@@ -224,7 +224,7 @@ static int unusable(const struct ftk_config *cfg, const char *below, int err)
                        : err == ENOTDIR ? "only a directory will do"
                        : err == EROFS   ? "its file system is read-only"
                                         : "give yourself the right to write there";
-    char here[FTK_PATH_MAX] = "", path[FTK_PATH_MAX], users[128];
+    char here[FTK_PATH_MAX] = "", path[FTK_PATH_MAX], users[160];
     struct stat st;
     if (cfg->h5_dir[0] != '/' && !getcwd(here, sizeof here))
         here[0] = '\0';
@@ -232,8 +232,8 @@ static int unusable(const struct ftk_config *cfg, const char *below, int err)
     if (err == EACCES && n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0
         && st.st_uid != geteuid()) {
         snprintf(users, sizeof users,
-            "it belongs to user %lu, and this process is of user %lu: ask for the right to write "
-            "there",
+            "the directory belongs to user %lu, and this process belongs to user %lu: ask for the "
+            "right to write there",
             (unsigned long)st.st_uid, (unsigned long)geteuid());
         what = users;
     }

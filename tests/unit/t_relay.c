@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Rounds to keepers (log.determinants = pessimistic): ranks of several nodes record determinants and send messages.  A send is held, and rounds begin
- * and end, as mode/relay.c does it; mode/rounds.c decides.  Lines come while acknowledgements are
- * on the way.  A death leads to a repair, which drops all messages and sends all determinants to
+ * Rounds to keepers (log.determinants = pessimistic): ranks of several nodes record determinants
+ * and send messages.  A send is held, and rounds begin and end, as mode/relay.c does it;
+ * mode/rounds.c decides.  Lines come while acknowledgements are on the way.  A death leads to a repair, which drops all messages and sends all determinants to
  * the keepers again.  What holds:
  *
  *   - a keeper gets the determinants of a rank without gaps
@@ -347,7 +347,7 @@ static bool is_beside(int a, int b)
     return causal.node[a] == causal.node[b];
 }
 
-/* As relay.c:send_before() does it.  False: the send has failed, and so does that of the message. */
+/* As relay.c:send_before() does it.  False: this send fails, and so does that of the message. */
 static bool bring_before(int me, int to, int comm)
 {
     struct ftk_reach **r = &causal.reach[me][to][comm];

@@ -136,24 +136,24 @@ static void mistakes(void **state)
 static void cut_short(void **state)
 {
     static const struct {
-        const char *lines[4];
+        const char *lines[6];
         bool halts;
     } cases[] = {
-        { { "open a", "set 3" }, false },
-        { { "open a", "halts 0 4 a" }, false },
-        { { "open a", "halts 0 4 a", "set 4" }, true },
-        { { "open a", "halts 3 4 a" }, true },
+        { { "open a", "set 3" }, false }, { { "open a", "halts 0 4 a" }, false },
+        { { "open a", "halts 0 4 a", "set 4" }, true }, { { "open a", "halts 3 4 a" }, true },
         { { "open a", "halts - 4 a" }, true }, /* there are no files */
         { { "open a", "halts 3 4 a", "again" }, false },
         { { "open a", "halts 3 4 a", "repaired 1 a", "back 4 a" }, true },
         { { "open a", "halts 3 4 a", "repaired 1 a", "back 3 a" }, false }, /* only rank 0 knew */
         { { "open a", "halts 3 4 a", "repaired 1 b", "back 3 b" }, true },  /* another context */
         { { "open a", "halts 3 4 a", "back 3 a", "halts 3 5 a" }, true },
+        { { "open a", "halts 3 4 a", "back 4 a", "halts 3 5 a", "back 4 a" }, true },
+        { { "open a", "halts 3 4 a", "halts 0 4 a" }, true }, /* by a replacement of rank 0 */
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct ftk_state *s = ftk_tool_alloc(sizeof *s);
-        for (size_t k = 0; k < 4 && cases[i].lines[k]; k++) {
+        for (size_t k = 0; k < 6 && cases[i].lines[k]; k++) {
             char line[32];
             snprintf(line, sizeof line, "%s", cases[i].lines[k]);
             library_line(s, line);
