@@ -99,16 +99,20 @@ for my $variant (qw(halo collective all)) {
 }
 
 # ---- the only ranks that know the outcome of a set send, and die: one of them, then in the repair the
-# other one, when it has shared the outcome
+# other one, before or after it has shared the outcome
 
-for my $known ([ 'ckpt.unseen', 'app.sent:3:2:kill', 4 ],
-    [ 'ckpt.unheard', 'req.write:3:2:EIO,app.step:3:6:kill', 5, FTKIT_CHECKPOINT_PERIOD => '5 calls' ])
+my @given_up = (2, 'req.write:3:2:EIO,app.step:3:6:kill', 5, FTKIT_CHECKPOINT_PERIOD => '5 calls');
+for my $known ([ 'log.marks', 'ckpt.unseen', 2, 'app.sent:3:2:kill', 4 ],
+    [ 'log.marks', 'ckpt.unheard', @given_up ],
+    [ 'repair.built', 'ckpt.unseen', 2, 'app.sent:3:2:kill', 4 ],
+    [ 'repair.restored', 'ckpt.unseen', 2, 'app.sent:3:2:kill', 4 ])
 {
-    my ($unknown, $first, $faults, @env) = @$known;
-    my $fault = "$unknown:1:2:EIO,$unknown:2:2:EIO,$first,log.marks:0:2:kill";
+    my ($second, $unknown, $nth, $first, $faults, @env) = @$known;
+    my $visit = $second eq 'repair.restored' ? 1 : 2;
+    my $fault = "$unknown:1:$nth:EIO,$unknown:2:$nth:EIO,$first,$second:0:$visit:kill";
     my $j = logged($all, spares => 2, env => { FTKIT_LOG_TEAM_SIZE => 1, @env }, fault => $fault);
     is(verdict($all, $j, any => 1, faults => $faults, what => $fault), '',
-        "an attempt has shared the outcome: $unknown");
+        "an attempt fails when rank 0 alone knows the outcome: $unknown $nth, $second");
 }
 
 # ---- requests that set-up has begun

@@ -39,10 +39,6 @@ static int same_plan(struct ftk_attempt *a)
         return rc;
     if ((uint64_t)both[0] != hash || (uint64_t)both[1] != ~hash)
         return ftk_fail(FTKIT_ERR_INTERNAL, "processes have made different plans");
-    /* If this attempt fails, the ranks that know the commit may be lost.  This rank does not forget
-     * the line: messages from beyond the line may come from now on. */
-    if (a->ctx->rank >= 0 && a->ctx->committed > 0 && ftk_log_of(a->ctx))
-        a->ctx->repair.told = a->plan.line;
     return FTKIT_OK;
 }
 

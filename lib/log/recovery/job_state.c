@@ -112,13 +112,16 @@ static int most_advanced(const struct ftk_log_repair *r, const struct ftk_job_st
 
 /* What this rank knows, and the outcomes.  After an attempt that has failed, the ranks that knew
  * more may be lost: this rank does not forget what they have shared, because it may have messages
- * from beyond the line, or from behind a set that was given up. */
-static struct ftk_job_state known(const struct ftk_logged_call **outs)
+ * from beyond the line, or from behind a set that was given up.  If no rank is left that knows the
+ * first line, the repair begins the job anew, and what was shared of that line is void. */
+static struct ftk_job_state known(
+    const struct ftk_log_repair *r, const struct ftk_logged_call **outs)
 {
     const struct ftk_log *l = &ftk_log;
     const struct ftk_job_state mine = { l->line.count, l->line.calls, l->line.next_event,
         l->calls.n };
-    const bool more = known_calls && ftk_quiesce_is_ahead(&ftk_job_state, &mine);
+    const bool of_plan = (ftk_job_state.lines > 0) == (r->line > 0);
+    const bool more = known_calls && of_plan && ftk_quiesce_is_ahead(&ftk_job_state, &mine);
     *outs = more ? known_calls : l->calls.outs;
     return more ? ftk_job_state : mine;
 }
@@ -127,7 +130,7 @@ static int share(const struct ftk_log_repair *r)
 {
     const struct ftk_sure s = { r->act, NULL, "sharing the state of the message log" };
     const struct ftk_logged_call *own;
-    const struct ftk_job_state mine = known(&own);
+    const struct ftk_job_state mine = known(r, &own);
     struct ftk_job_state *all = calloc((size_t)r->n, sizeof *all);
     if (!all)
         return ftk_fail(FTKIT_ERR_NOMEM, "sharing the state of the message log");
@@ -154,6 +157,9 @@ static int share(const struct ftk_log_repair *r)
     free(known_calls);
     known_calls = outs;
     ftk_job_state = job;
+    /* the census of the next attempt and known() must say the same */
+    if (ftk_log.ctx->committed > 0)
+        ftk_log.ctx->repair.told = r->line;
     return FTKIT_OK;
 }
 
