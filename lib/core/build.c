@@ -14,8 +14,9 @@
 #define PART_BITS 6 /* of each part of the version */
 #define PART(key, n) ((int)((key) >> (RANK_BITS + SOURCES_BITS + (n)*PART_BITS)) & 63)
 
-_Static_assert(FTKIT_VERSION_MAJOR < 64 && FTKIT_VERSION_MINOR < 64 && FTKIT_VERSION_PATCH < 64,
-    "each part of the version has 6 bits");
+_Static_assert(FTKIT_VERSION_MAJOR < 1 << PART_BITS, "each part of the version has 6 bits");
+_Static_assert(FTKIT_VERSION_MINOR < 1 << PART_BITS, "each part of the version has 6 bits");
+_Static_assert(FTKIT_VERSION_PATCH < 1 << PART_BITS, "each part of the version has 6 bits");
 _Static_assert(FTK_SOURCES < 1 << SOURCES_BITS, "a checksum of 24 bits");
 
 int64_t ftk_build_key(int rank)

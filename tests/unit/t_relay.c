@@ -5,8 +5,8 @@
  *
  * Rounds to keepers (log.determinants = pessimistic): ranks of several nodes record determinants
  * and send messages.  A send is held, and rounds begin and end, as mode/relay.c does it;
- * mode/rounds.c decides.  Lines come while acknowledgements are on the way.  A death leads to a repair, which drops all messages and sends all determinants to
- * the keepers again.  What holds:
+ * mode/rounds.c decides.  Lines come while acknowledgements are on the way.  A death leads to a
+ * repair, which drops all messages and sends all determinants to the keepers again.  What holds:
  *
  *   - a keeper gets the determinants of a rank without gaps
  *   - when a message leaves its node, keepers on other nodes have all determinants that the node

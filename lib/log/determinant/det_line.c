@@ -21,12 +21,14 @@ static struct {
 
 static bool copy_numbers(enum ftk_det_count counts, const uint32_t *v, size_t n)
 {
-    uint32_t *c = malloc((n + 1) * sizeof *c);
-    free(at_line.of[counts].v);
-    at_line.of[counts] = (struct numbers){ c, c ? n : 0, ftk_det_course.begun[counts] };
-    if (c && n > 0)
-        memcpy(c, v, n * sizeof *c);
-    return c != NULL;
+    struct numbers *to = &at_line.of[counts];
+    free(to->v);
+    to->v = malloc((n + 1) * sizeof *to->v);
+    to->n = to->v ? n : 0;
+    to->before = ftk_det_course.begun[counts];
+    if (to->n > 0)
+        memcpy(to->v, v, n * sizeof *v);
+    return to->v != NULL;
 }
 
 int ftk_det_at_line(const uint32_t *wildcards, size_t nw, const uint32_t *receives, size_t nr)
