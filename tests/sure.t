@@ -74,6 +74,6 @@ for (1 .. ($rounds eq 'all' ? 100 : $rounds / 2)) {
 
 # A success that is none each time ends the opening with an error, not never.
 my $j = job(n => 2, spares => 0, env => \%memory, fault => 'sure.none:1:*:EIO', timeout => 60);
-ok($j->{rc} != 0 && $j->{log} =~ /comparing configurations: MPI has returned success without/,
+ok($j->{rc} != 0 && $j->{log} =~ /comparing builds of ftkit: MPI has returned success without/,
     'a success that is never one: the opening says so') or diag(substr($j->{log}, 0, 2000));
 done_testing();
