@@ -166,13 +166,23 @@ static struct ftk_end *find_end(struct ftk_end *v, size_t n, const struct ftk_en
     return NULL;
 }
 
+/* Read "SET CONTEXT"; NULL: text has another form. */
+static struct context *context_at_set(struct ftk_state *s, const char *text, uint64_t *set)
+{
+    unsigned long long number = 0;
+    int name = 0;
+    if (sscanf(text, "%llu %n", &number, &name) != 1)
+        return NULL;
+    *set = number;
+    return context_of(s, text + name);
+}
+
 static void take_halts(struct ftk_state *s, const char *text)
 {
-    unsigned long long set = 0;
-    int name = 0;
-    if (sscanf(text, "%*s %llu %n", &set, &name) != 1)
+    uint64_t set = 0;
+    struct context *c = context_at_set(s, text + strcspn(text, " "), &set);
+    if (!c)
         return;
-    struct context *c = context_of(s, text + name);
     if (!c->halts || set < c->halt_set) /* a later set may have been seen by fewer ranks */
         c->halt_set = set;
     c->halts = true;
@@ -182,12 +192,10 @@ static void take_halts(struct ftk_state *s, const char *text)
 
 static void take_back(struct ftk_state *s, const char *text)
 {
-    unsigned long long set = 0;
-    int name = 0;
-    if (sscanf(text, "%llu %n", &set, &name) != 1)
-        return;
-    struct context *c = context_of(s, text + name);
-    c->halts = c->halts && set >= c->halt_set;
+    uint64_t set = 0;
+    struct context *c = context_at_set(s, text, &set);
+    if (c)
+        c->halts = c->halts && set >= c->halt_set;
 }
 
 /* The process that opened the context may have died before it could write "open". */

@@ -1,4 +1,4 @@
-/* What a rank does that may have learned of a failure (see notice.h).
+/* What a rank does when the rank may have learned of a failure (see notice.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "notice.h"

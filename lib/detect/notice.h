@@ -1,4 +1,4 @@
-/* What a rank does that may have learned of a failure.
+/* What a rank does when the rank may have learned of a failure.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *

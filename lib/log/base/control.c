@@ -237,10 +237,7 @@ static int drain(const struct ftk_quiescing *q)
 
 static int withdraw(const struct ftk_quiescing *q)
 {
-    int rc = FTKIT_OK;
-    while (rc == FTKIT_OK && sends())
-        rc = q->look(q->arg);
-    return rc;
+    return ftk_quiescing_await(q, sends);
 }
 
 const struct ftk_part ftk_part_control = { .close = close_control,

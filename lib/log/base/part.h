@@ -27,6 +27,14 @@ struct ftk_quiescing {
                                further failure, ends the step */
     void *arg;
 };
+/* Look until the MPI sends nothing more of a part.  sends: as in struct ftk_part. */
+static inline int ftk_quiescing_await(const struct ftk_quiescing *q, bool (*sends)(void))
+{
+    int rc = FTKIT_OK;
+    while (rc == FTKIT_OK && sends())
+        rc = q->look(q->arg);
+    return rc;
+}
 
 /* A rollback of this rank. */
 struct ftk_rollback {

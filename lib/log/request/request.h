@@ -66,8 +66,8 @@ struct ftk_req {
     bool stale;           /* persistent, and created by the program before this rank rolled back; a
                           replacement process has no such requests */
     int error;            /* COMPLETE: MPI code */
-    struct ftk_vcomm *vc; /* a request of the pool holds it; if it is freed_active, or stale and
-                             inactive, it keeps it only */
+    struct ftk_vcomm *vc; /* a request of the pool holds the communicator; a request that is
+                             freed_active, or stale and inactive, only keeps it (vcomm.h) */
     int context;          /* in which the message travels: the receiver's */
     int count;
     MPI_Datatype type;
@@ -143,7 +143,7 @@ int ftk_log_progress(unsigned *turns);
 int ftk_log_error(void);
 /* Requests of the program.  NULL: no memory. */
 struct ftk_req *ftk_req_blank(void); /* for ftk_req_new() */
-/* A new request holds vc until it is deleted. */
+/* A new request holds vc until the request is deleted. */
 static inline struct ftk_req *ftk_req_new(struct ftk_vcomm *vc)
 {
     struct ftk_req *r = ftk_req_blank();

@@ -391,10 +391,7 @@ static bool sends(void)
 
 static int withdraw(const struct ftk_quiescing *q)
 {
-    int rc = FTKIT_OK;
-    while (rc == FTKIT_OK && sends())
-        rc = q->look(q->arg);
-    return rc;
+    return ftk_quiescing_await(q, sends);
 }
 
 const struct ftk_part ftk_part_send = {
