@@ -115,6 +115,21 @@ for my $known ([ 'log.marks', 'ckpt.unseen', 2, 'app.sent:3:2:kill', 4 ],
         "an attempt fails when rank 0 alone knows the outcome: $unknown $nth, $second");
 }
 
+# ---- the same at the first set of a job, with nothing under way there, or with requests: the ranks that
+# have not seen the commit know no set at all
+
+my @first = ('app.inflight:3:5:kill');
+my @later = ('app.sent:3:2:kill', 'req.write:3:1:EIO'); # the set of the first call fails
+for my $known ([ 'log.marks', 2, @first ], [ 'log.marks', 2, @later ], [ 'repair.built', 2, @later ],
+    [ 'repair.restored', 1, @later ])
+{
+    my ($second, $visit, @others) = @$known;
+    my $fault = join(',', map({"ckpt.unseen:$_:1:EIO"} 1, 2), @others, "$second:0:$visit:kill");
+    my $j = logged($all, spares => 2, env => { FTKIT_LOG_TEAM_SIZE => 1 }, fault => $fault);
+    is(verdict($all, $j, any => 1, faults => 3 + @others, what => $fault), '',
+        "an attempt fails when rank 0 alone knows the first set: $others[0], $second");
+}
+
 # ---- requests that set-up has begun
 
 my $begun = { name => 'begun', steps => 20, messages => 80 };
