@@ -72,13 +72,15 @@ sub random_program {
 # A fault: the ranks of a plane pause at each operation of a random program, n ranks in a plane.
 sub slow_plane { my ($plane, $n) = @_; return join(',', map { "app.op:$_:*:late" } $plane * $n .. $plane * $n + $n - 1) }
 
-# The leader of rank 0 dies when others have used what it has decided, and the next leader does not
-# know it; blind: nobody can read it, as when its node is lost.  Returns the errors.
+# The leader of rank 0 dies when others have used what it has decided, and its message has not come to
+# the next leader; blind: nobody can read it, as when its node is lost.  Returns the errors.
 sub chain_breaks {
     my ($r, $blind) = @_;
     my $p = leads('chain');
-    my $j = replicas($r, $p, n => 4, fault => 'app.mid:0:1:kill@0' . ($blind ? ',log.blind:*:*:EIO' : ''));
+    my $fault = 'lead.lost:0:1:EIO@0,app.mid:0:1:kill@0' . ($blind ? ',log.blind:*:*:EIO' : '');
+    my $j = replicas($r, $p, n => 4, fault => $fault, env => { FTKIT_REPLICAS_LOST => 'clone' });
     my $errors = right($p, $j, n => 4, quiet => 1);
+    $errors .= "no message is lost" if !grep {/^lead/} @{ $j->{faults} };
     $errors .= "no process has died" if !grep {/^app/} @{ $j->{faults} };
     my $all = join(' ', 0, (1) x (4 * $r - 1)); # the replacement begins at the line
     return $errors if $blind ? back($j) eq $all : back($j) !~ /[1-9]/;

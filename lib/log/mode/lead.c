@@ -122,6 +122,8 @@ static int send_dets(const struct ftk_det *v, size_t n, uint64_t drained, unsign
     for (int p = 0; p < ftk_log.ctx->cfg.replicas; p++) {
         if (!(planes >> p & 1) || p * size + home == ftk_log.me)
             continue;
+        if (h.n > 0 && FTK_FAULT("lead.lost"))
+            continue; /* injected: the message does not arrive, and this process dies soon */
         const int rc = ftk_control_send(w, words, p * size + home, TAG_LEAD, FTK_LOG_DET_COMM);
         result = rc == MPI_SUCCESS ? result : rc;
     }

@@ -207,14 +207,17 @@ static void set_match(struct ftk_req *r, int source, int tag)
 }
 
 /* Whether this rank follows another replica and has to wait for the match of r, or of an earlier
- * receive that could get the message for r. */
+ * receive that could get the message for r.  A rank that leads since this repair knows the matches
+ * that its predecessor has decided, and repeats them. */
 static bool withhold(struct ftk_req *r)
 {
     int source, tag;
-    if (!ftk_mode_follows() || r->internal)
+    if (r->internal)
         return false;
     if (r->recv.wildcard_seq && ftk_det_match(r->recv.wildcard_seq, &source, &tag))
         set_match(r, source, tag);
+    if (!ftk_mode_follows())
+        return false;
     if (!r->recv.wildcard_seq
         && !(ftk_log.queue.nwildcards > 0 && earlier(r->seq, is_withheld, &r->recv.want)))
         return false;
