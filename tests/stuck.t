@@ -104,6 +104,38 @@ for my $log ('', ' with the log') {
         "MPI_Abort$log: no relaunch") or diag($again->{rc}, $again->{log});
 }
 
+# MPI_Abort, and the others have repaired the job before `ftkit run` has seen the call: it stands
+# still from the moment before the call until the repair is done, or the whole job
+sub await { my ($what) = @_; for (my $end = time() + 30; time() < $end; select(undef, undef, undef, 0.005)) { return 1 if $what->() } return 0 }
+sub ftkit_run
+{
+    my ($work) = @_;
+    my ($pid) = grep { slurp("/proc/$_/comm") eq "ftkit\n" && slurp("/proc/$_/environ") =~ /=\Q$work\E\/faults\0/ }
+        map {m{(\d+)$}} glob('/proc/[0-9]*');
+    return $pid // 0;
+}
+for my $case ([ 'the repair', sub { slurp("$_[0]/log") =~ /repaired in/ }, 'app.mid:1:30:stop', qr/with code 3: the job ends, and is not relaunched/ ],
+    [ 'the whole job', sub { slurp("$_[0]/log") =~ /repaired in/ && !grep { process_of($_[0], $_) } 0 .. 4 }, undef,
+        qr/with code 3: no failure explains the call/ ])
+{
+    my ($what, $done, $more, $like) = @$case;
+    my $seen = 0;
+    my $j = job(env => { %files, FTKIT_RECOVER_TIMEOUT => '30s' }, run => [], timeout => 60,
+        fault => join(',', 'app.mid:0:8:stop,app.mid:0:9:mpiabort', $more // ()), args => [ '-s', 60, '-p', 'pid' ],
+        while => sub {
+            my ($work) = @_;
+            $seen += await(sub { slurp("$work/faults") =~ /rank 0 .*: stop/ });
+            my $run = ftkit_run($work);
+            $seen += $run && kill('STOP', $run);
+            my ($rank) = slurp("$work/pid.0") =~ /(\d+)/;
+            $seen += kill('CONT', $rank) if $rank;
+            $seen += await(sub { $done->($work) });
+            kill('CONT', $run) if $run;
+        });
+    ok($j->{rc} == 3 && $seen == 4 && $j->{log} =~ $like && $j->{log} !~ /relaunching/ && $j->{seconds} < 30,
+        "MPI_Abort, and ftkit run sees it after $what") or diag("$j->{rc}, $j->{seconds} s, $seen\n$j->{log}");
+}
+
 # a destructor calls ftkit_close while an exception unwinds
 SKIP: {
     my ($mpicxx) = slurp(build() . '/mpi.mk') =~ /^MPICXX := (.+)$/m;

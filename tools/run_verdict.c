@@ -136,6 +136,12 @@ void ftk_try_tell(const struct ftk_try *a)
         ftk_run_say("%s: the job ends, and is not relaunched", text);
         return;
     }
+    if (ftk_state_outlived(a->state)) {
+        ftk_run_say("%s: no failure explains the call, so the job has this code, although the "
+                    "other ranks have replaced that process and gone on to their end",
+            text);
+        return;
+    }
     ftk_run_say("%s %s", text,
         facts->opened ? "when all contexts were closed" : "before a context was opened");
 }

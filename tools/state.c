@@ -5,7 +5,8 @@
  *     open CONTEXT      rank 0 has opened a context
  *     closed CONTEXT    ... and closed it properly
  *     set N             checkpoint set N is durable on the file system
- *     lost JOB RANK     a repair has found that this process is lost
+ *     lost JOB RANK REPAIR LOSSES CONTEXT  this repair of a context has found that this process is
+ *                       lost, one of so many
  *     idle JOB RANK     this process is a spare of a context that is closed
  *     joined JOB RANK   this spawned process belongs to the job from now on
  *     halts N SET CONTEXT  all ranks have agreed to halt at this set; set N is durable, 0: none is
@@ -34,7 +35,8 @@
  * matters: the library handles a process that ends badly while a context is open; a process that
  * ends badly while no context is open is a failure of the job.  But the report of a daemon on
  * another node may come late, after the job has gone on without the process and has closed its
- * context.  So the library names the processes that it has replaced, and the idle spares.
+ * context.  So the library names the processes that it has replaced, and the idle spares.  losses.c
+ * decides when a process that was replaced had called MPI_Abort.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -43,7 +45,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "state.h"
+#include "losses.h"
 
 #define MAIN_JOB 1 /* as mpirun numbers jobs: its daemons are 0, spawned processes 2 and up */
 
@@ -68,8 +70,7 @@ struct ftk_state {
     size_t njoined, joined_room;
     struct ftk_end *named; /* [nnamed] processes whose signal is known */
     size_t nnamed, named_room;
-    struct ftk_end *lost; /* [nlost] processes whose end does not matter */
-    size_t nlost, lost_room;
+    struct ftk_losses losses;
     int well, badly; /* numbers of ends of processes of the job, as reported by mpirun */
     struct ftk_state_facts facts;
 };
@@ -128,6 +129,8 @@ static void take_abort(struct ftk_state *s, const char *text)
         return;
     e.code &= 0xff;
     s->sure = s->nbad == 0;
+    if (s->sure)
+        ftk_losses_abort(&s->losses, &e);
     add_end(&s->bad, &s->nbad, &s->bad_room, &e);
     if (s->cause.how == FTK_END_NONE)
         s->cause = e;
@@ -140,10 +143,9 @@ static bool same_process(const struct ftk_end *a, const struct ftk_end *b)
 
 static void take_lost(struct ftk_state *s, const char *text)
 {
-    struct ftk_end e = { .how = FTK_END_NONE };
-    if (sscanf(text, "%ld %ld", &e.job, &e.rank) != 2)
+    struct ftk_end e;
+    if (!ftk_losses_add(&s->losses, text, &e))
         return;
-    add_end(&s->lost, &s->nlost, &s->lost_room, &e);
     size_t kept = 0;
     for (size_t i = 0; i < s->nbad; i++)
         if (!same_process(&s->bad[i], &e))
@@ -302,7 +304,9 @@ static void ended(struct ftk_state *s, struct ftk_end e)
     bool ours = e.job == MAIN_JOB || find_end(s->joined, s->njoined, &e);
     if (ours && s->cause.how == FTK_END_NONE)
         s->cause = e;
-    if (ours && !find_end(s->lost, s->nlost, &e)) /* it was not replaced */
+    if (e.how == FTK_END_ABORT)
+        ftk_losses_abort(&s->losses, &e);
+    if (ours && !ftk_losses_excuse(&s->losses, &e))
         add_end(&s->bad, &s->nbad, &s->bad_room, &e);
 }
 
@@ -325,7 +329,8 @@ static void take_state(struct ftk_state *s, const char *text)
             continue;
         e.how = states[i].how;
         /* after MPI_Abort mpirun reports a second end, by an exit code */
-        if (e.how != FTK_END_EXIT || !find_end(s->bad, s->nbad, &e))
+        const bool again = find_end(s->bad, s->nbad, &e) || ftk_losses_code(&s->losses, &e, -1);
+        if (e.how != FTK_END_EXIT || !again)
             ended(s, e);
     }
 }
@@ -344,6 +349,7 @@ static void take_code(struct ftk_state *s, const char *text)
         int code = (int)(strtol(what + strlen(words[i]), NULL, 10) & 0xff);
         if (bad)
             bad->code = code;
+        (void)ftk_losses_code(&s->losses, &e, code);
         if (same_process(&s->cause, &e))
             s->cause.code = code;
     }
@@ -437,7 +443,7 @@ void ftk_state_end(struct ftk_state *s)
         free(s->contexts[i].name);
     free(s->contexts);
     free(s->named);
-    free(s->lost);
+    ftk_losses_free(&s->losses);
     free(s->bad);
     free(s->joined);
     fclose(s->file);
@@ -478,12 +484,14 @@ const struct ftk_state_facts *ftk_state_facts(const struct ftk_state *s)
 
 const struct ftk_end *ftk_state_first(const struct ftk_state *s)
 {
-    return s->nbad > 0 ? &s->bad[0] : NULL;
+    const struct ftk_end *aborted = ftk_losses_aborted(&s->losses);
+    return aborted ? aborted : s->nbad > 0 ? &s->bad[0] : NULL;
 }
 
 const struct ftk_end *ftk_state_cause(const struct ftk_state *s)
 {
-    return s->cause.how == FTK_END_NONE ? NULL : &s->cause;
+    const struct ftk_end *aborted = ftk_losses_aborted(&s->losses);
+    return aborted ? aborted : s->cause.how == FTK_END_NONE ? NULL : &s->cause;
 }
 
 static const struct ftk_end *first_of(const struct ftk_state *s, enum ftk_end_how how)
@@ -501,12 +509,19 @@ const struct ftk_end *ftk_state_death(const struct ftk_state *s)
 
 const struct ftk_end *ftk_state_doubtful(const struct ftk_state *s)
 {
-    return !s->sure && ftk_state_death(s) ? first_of(s, FTK_END_ABORT) : NULL;
+    const bool known = s->sure || ftk_losses_aborted(&s->losses);
+    return !known && ftk_state_death(s) ? first_of(s, FTK_END_ABORT) : NULL;
 }
 
 bool ftk_state_aborted(const struct ftk_state *s)
 {
-    return s->nbad > 0 && s->bad[0].how == FTK_END_ABORT && !ftk_state_doubtful(s);
+    const struct ftk_end *first = ftk_state_first(s);
+    return first && first->how == FTK_END_ABORT && !ftk_state_doubtful(s);
+}
+
+bool ftk_state_outlived(const struct ftk_state *s)
+{
+    return ftk_losses_aborted(&s->losses) != NULL;
 }
 
 int ftk_state_ends(const struct ftk_state *s)

@@ -67,6 +67,8 @@ const struct ftk_end *ftk_state_cause(const struct ftk_state *s);
 const struct ftk_end *ftk_state_death(const struct ftk_state *s);
 /* Whether the program has ended the job by MPI_Abort. */
 bool ftk_state_aborted(const struct ftk_state *s);
+/* Whether it has, and the job was repaired as after a failure. */
+bool ftk_state_outlived(const struct ftk_state *s);
 /* A process that has called MPI_Abort beside such a death, so perhaps because of it;
  * NULL: none has. */
 const struct ftk_end *ftk_state_doubtful(const struct ftk_state *s);

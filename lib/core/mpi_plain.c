@@ -72,11 +72,13 @@ bool ftk_mpi_knows_failed(void)
     return false;
 }
 
-int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max)
+int ftk_mpi_missing_in(MPI_Comm comm, MPI_Comm now, int *world_ranks, int max, int *all)
 {
     (void)comm;
+    (void)now;
     (void)world_ranks;
     (void)max;
+    *all = 0;
     return 0;
 }
 

@@ -47,9 +47,10 @@ void ftk_mpi_free_agreed(void);
 /* Local: whether a process of MPI_COMM_WORLD is known to have failed. */
 bool ftk_mpi_knows_failed(void);
 
-/* Local: the ranks in MPI_COMM_WORLD of members of comm that are known to have failed, at most
- * max.  Returns their number.  Members of another MPI_COMM_WORLD are left out. */
-int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max);
+/* Local: the ranks in MPI_COMM_WORLD of members of comm that are no members of now, at most max.
+ * Returns their number; members of another MPI_COMM_WORLD are left out.  *all: the number of all
+ * members of comm that are no members of now, on every process the same. */
+int ftk_mpi_missing_in(MPI_Comm comm, MPI_Comm now, int *world_ranks, int max, int *all);
 
 /* Local: whether members of comm are known to have failed, and all of these are members of past and
  * none is a member of now.  past MPI_GROUP_NULL: false. */

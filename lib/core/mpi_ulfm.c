@@ -303,22 +303,39 @@ static int world_rank(MPI_Group world, MPI_Group group, int rank)
     return rc == MPI_SUCCESS ? at : MPI_UNDEFINED;
 }
 
-int ftk_mpi_failed_in(MPI_Comm comm, int *world_ranks, int max)
+/* The members of comm that are no members of now. */
+static int missing_group(MPI_Comm comm, MPI_Comm now, MPI_Group *missing)
 {
-    MPI_Group failed, world;
-    int size = 0, n = 0;
-    if (MPIX_Comm_get_failed(comm, &failed) != MPI_SUCCESS)
+    MPI_Group old, present;
+    int rc = MPI_Comm_group(comm, &old);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = MPI_Comm_group(now, &present);
+    if (rc == MPI_SUCCESS) {
+        rc = MPI_Group_difference(old, present, missing);
+        (void)MPI_Group_free(&present);
+    }
+    (void)MPI_Group_free(&old);
+    return rc;
+}
+
+int ftk_mpi_missing_in(MPI_Comm comm, MPI_Comm now, int *world_ranks, int max, int *all)
+{
+    MPI_Group missing, world;
+    int n = 0;
+    *all = 0;
+    if (missing_group(comm, now, &missing) != MPI_SUCCESS)
         return 0;
     int rc = MPI_Comm_group(MPI_COMM_WORLD, &world);
-    if (rc == MPI_SUCCESS && MPI_Group_size(failed, &size) == MPI_SUCCESS)
-        for (int i = 0; i < size && n < max; i++) {
-            int at = world_rank(world, failed, i);
+    if (rc == MPI_SUCCESS && MPI_Group_size(missing, all) == MPI_SUCCESS)
+        for (int i = 0; i < *all && n < max; i++) {
+            int at = world_rank(world, missing, i);
             if (at != MPI_UNDEFINED)
                 world_ranks[n++] = at;
         }
     if (rc == MPI_SUCCESS)
         (void)MPI_Group_free(&world);
-    (void)MPI_Group_free(&failed);
+    (void)MPI_Group_free(&missing);
     return n;
 }
 

@@ -35,13 +35,25 @@ void ftk_run_state(const char *fmt, ...)
         (void)close(fd); /* an error would only repeat the warning above */
 }
 
-void ftk_run_process(const char *what, int world_rank)
+/* The number of mpirun's job, which is that of MPI_COMM_WORLD, as text: "1" of
+ * "prterun-host-4711@1".  NULL: not known. */
+static const char *job_text(void)
 {
-    /* "prterun-host-4711@1": the number of mpirun's job, which is that of MPI_COMM_WORLD */
     const char *space = getenv("PMIX_NAMESPACE");
     const char *at = space ? strrchr(space, '@') : NULL;
-    if (at)
-        ftk_run_state("%s %s %d", what, at + 1, world_rank);
+    return at ? at + 1 : NULL;
+}
+
+void ftk_run_process(const char *what, int world_rank)
+{
+    if (job_text())
+        ftk_run_state("%s %s %d", what, job_text(), world_rank);
+}
+
+void ftk_run_lost(int world_rank, int repair, int losses, const char *context)
+{
+    if (job_text())
+        ftk_run_state("lost %s %d %d %d %s", job_text(), world_rank, repair, losses, context);
 }
 
 uint64_t ftk_run_number(void)

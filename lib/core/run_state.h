@@ -9,9 +9,12 @@
 
 /* Append one line to the file; does nothing without `ftkit run`. */
 void ftk_run_state(const char *fmt, ...) FTK_PRINTF(1, 2);
-/* Append a line about the process with this rank in MPI_COMM_WORLD.  what: "lost": a repair knows
- * that the process has failed; "idle": it is a spare of a context that is closed. */
+/* Append a line about the process with this rank in MPI_COMM_WORLD.  what: "idle": it is a spare of
+ * a context that is closed; "joined": it was spawned. */
 void ftk_run_process(const char *what, int world_rank);
+/* The line "lost": a repair of a context has found that the process has failed.  repair: its
+ * number, the same on all processes; losses: the number of all processes that it has found. */
+void ftk_run_lost(int world_rank, int repair, int losses, const char *context);
 /* The number of the `ftkit run`, and a hash of the name that mpirun gives the MPI job; 0: none, or
  * not known. */
 uint64_t ftk_run_number(void);

@@ -170,21 +170,34 @@ void ftk_attempt_report(const struct ftk_attempt *a)
     tell_back(a);
 }
 
-/* Report to `ftkit run` the processes that this repair knows to be lost (mark `lost`), because
+/* The number of a repair of the context, the same on all processes: that of the epoch which ends.
+ * A spare that was spawned has seen fewer epochs than a rank. */
+static int number_of(const struct ftk_attempt *a)
+{
+    int epoch = a->ctx->epoch;
+    for (int i = 0; i < a->census.n; i++)
+        if (a->census.entries[i].epoch > epoch)
+            epoch = a->census.entries[i].epoch;
+    return epoch;
+}
+
+/* Report to `ftkit run` the processes that this repair has found to be lost (mark `lost`), because
  * mpirun may report them only after the job has ended; when the context closes, also its idle
- * spares (mark `idle`).  One process of each MPI_COMM_WORLD reports the processes of that world. */
+ * spares (mark `idle`).  One process of each MPI_COMM_WORLD reports the processes of that world.
+ * The mark `lost` has the number of the repair and of all its losses: `ftkit run` asks whether all
+ * of them have called MPI_Abort. */
 void ftk_attempt_report_processes(const struct ftk_attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;
-    int lost[LOST_TOLD], me = 0;
+    int lost[LOST_TOLD], me = 0, all = 0;
     if (MPI_Comm_rank(a->s, &me) != MPI_SUCCESS || !ftk_mpi_is_first_in(a->s, me))
         return;
     /* in an opening the line "open" excuses the lost; a process that joins a repair has no view of
      * the lost, and a survivor reports them */
     const bool opening = ctx->comms.ctl == MPI_COMM_NULL;
-    int n = opening ? 0 : ftk_mpi_failed_in(ctx->comms.ctl, lost, LOST_TOLD);
+    int n = opening ? 0 : ftk_mpi_missing_in(ctx->comms.ctl, a->s, lost, LOST_TOLD, &all);
     for (int i = 0; i < n; i++)
-        ftk_run_process("lost", lost[i]);
+        ftk_run_lost(lost[i], number_of(a), all, ctx->cfg.name);
     bool end = a->plan.outcome == FTK_PLAN_CLOSE && ctx->cfg.spares_exit;
     for (int i = 0; end && i < a->census.n; i++) {
         int at = a->census.entries[i].rank < 0 ? ftk_mpi_world_rank(a->s, i) : -1;

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #undef _GNU_SOURCE /* which it defines itself */
+#include "../../tools/losses.c"
 #include "../../tools/state.c"
 
 /* of the program, not of the library */
@@ -40,9 +41,15 @@ void ftk_run_say(const char *fmt, ...)
 
 #define DAEMON "[node:7] [prterun-node-7@0,0] errmgr:dvm: for proc [prterun-node-7@"
 #define DIED(process) DAEMON process "] state ABORTED BY SIGNAL\n"
+#define CALLED(process) DAEMON process "] state CALLED ABORT\n"
+#define CODE(process, code)                                                                        \
+    "[node:7] [prterun-node-7@0,0] errmgr:dvm: proc [prterun-node-7@" process                      \
+    "] called abort with exit code " #code "\n" DAEMON process                                     \
+    "] state EXITED WITH NON-ZERO STATUS\n"
 
-/* How many lines of the text are read at once does not matter. */
-static void comes_to(const char *text, const char *first)
+/* How many lines of the text are read at once does not matter.  code: with which a call of
+ * MPI_Abort ends the job, 0: there is no such call. */
+static void aborts(const char *text, const char *first, int code)
 {
     char path[] = "/tmp/ftkit-state-XXXXXX";
     int fd = mkstemp(path);
@@ -65,10 +72,18 @@ static void comes_to(const char *text, const char *first)
         if (e)
             snprintf(found, sizeof found, "%ld,%ld", e->job, e->rank);
         assert_string_equal(found, first);
+        assert_int_equal(ftk_state_aborted(s), code > 0);
+        assert_int_equal(code > 0 ? ftk_end_code(e) : 0, code);
+        assert_true(code == 0 || ftk_end_code(ftk_state_cause(s)) == code);
         assert_int_equal(fclose(f), 0);
         ftk_state_end(s);
     }
     assert_int_equal(unlink(path), 0);
+}
+
+static void comes_to(const char *text, const char *first)
+{
+    aborts(text, first, 0);
 }
 
 static void before_and_after(void **state)
@@ -100,6 +115,77 @@ static void late_word(void **state)
     comes_to("open a\nlost 1 3\nrepaired 1 a\nclosed a\n" DIED("2,3"), "none"); /* given up */
     comes_to("open a\nlost 2 0\nrepaired 1 a\nclosed a\n" DIED("2,0"), "none");
     comes_to("open a\nclosed a\n" DIED("1,3") "lost 1 3\n", "none"); /* told last */
+}
+
+/* The lines in every order: heap's algorithm. */
+static void permuted(
+    const char *lines[], int n, int left, const char *first, int code, const char *end)
+{
+    char text[2048] = "open a\n";
+    for (int i = 0; left == 1 && i < n; i++)
+        strcat(text, lines[i]);
+    if (left == 1) {
+        strcat(text, end);
+        aborts(text, first, code);
+        return;
+    }
+    for (int i = 0; i < left; i++) {
+        permuted(lines, n, left - 1, first, code, end);
+        const int k = left % 2 ? 0 : i;
+        const char *line = lines[k];
+        lines[k] = lines[left - 1];
+        lines[left - 1] = line;
+    }
+}
+
+/* MPI_Abort, and the other ranks have repaired the job before anybody has ended it. */
+static void abort_is_repaired(void **state)
+{
+    static const char *const ends[] = { "", "closed a\n", DIED("1,2"), "open b\nclosed b\n",
+        "lost 1 2 2 1 a\n" DIED("1,2") "repaired 1 a\n" };
+    const char *one[] = { "lost 1 0 1 1 a\n", "repaired 1 a\n", CALLED("1,0") CODE("1,0", 7) };
+    const char *two[] = { "lost 1 0 1 2 a\n", "lost 2 1 1 2 a\n", CALLED("1,0") CODE("1,0", 7),
+        "repaired 2 a\n" };
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        permuted(one, 3, 3, "1,0", 7, ends[i]);
+    aborts("open a\nlost 1 0 1 1 a\nrepaired 1 a\nclosed a\n" CALLED("1,0"), "1,0", 1);
+    /* two of two, also of several worlds: the first that is reported */
+    aborts("open a\njoined 2 1\nlost 1 0 1 2 a\n" CALLED("1,0") CODE("1,0", 7)
+               CALLED("2,1") "repaired 2 a\nlost 2 1 1 2 a\nclosed a\n",
+        "1,0", 7);
+    aborts("open a\njoined 2 1\nlost 2 1 1 2 a\nlost 1 0 1 2 a\n" CALLED("2,1") CODE("2,1", 7)
+               CALLED("1,0") "repaired 2 a\nclosed a\n",
+        "2,1", 7);
+    /* beside the repair of another rank, which has no part in the next one */
+    aborts("open a\nlost 1 2 1 1 a\n" DIED("1,2") CALLED("1,0")
+               CODE("1,0", 7) "repaired 1 a\nlost 1 0 2 1 a\nrepaired 1 a\nclosed a\n",
+        "1,0", 7);
+    /* beside a repair of the same number of another context */
+    aborts("open a\nopen b\nlost 1 5 1 1 b\n" DIED("1,5") CALLED("1,0")
+               CODE("1,0", 7) "lost 1 0 1 1 a\nrepaired 1 b\nrepaired 1 a\n",
+        "1,0", 7);
+    /* the library is sure, and a rank on another node has repaired the loss of the caller */
+    aborts("open a\nabort 1 9\nlost 1 1 1 1 a\nrepaired 1 a\n", "1,1", 9);
+    /* one of two is not known to have called it: it may have failed */
+    permuted(two, 4, 4, "none", 0, "repaired 2 a\nclosed a\n");
+}
+
+/* ... because of a failure: the process counts as lost, too. */
+static void abort_is_explained(void **state)
+{
+    const char *lines[] = { "lost 1 0 1 2 a\n", "lost 1 2 1 2 a\n", CALLED("1,0") CODE("1,0", 7),
+        DIED("1,2") };
+    (void)state;
+    permuted(lines, 4, 4, "none", 0, "repaired 2 a\nclosed a\n");
+    lines[3] = "repaired 2 a\n";
+    permuted(lines, 4, 4, "none", 0, DIED("1,2") "closed a\n"); /* of another node, late */
+    /* the repair of another context, or another one, has lost that process alone */
+    aborts("open a\nopen b\n" CALLED("1,0") "lost 1 0 1 2 a\nlost 1 5 1 1 b\nrepaired 1 b\n",
+        "none", 0);
+    aborts("open a\n" CALLED("1,0") "lost 1 0 1 2 a\nlost 1 2 2 1 a\nrepaired 2 a\n", "none", 0);
+    /* a library that does not number its repairs */
+    aborts("open a\n" CALLED("1,0") "lost 1 0\nrepaired 1 a\nclosed a\n", "none", 0);
 }
 
 /* A spare of a closed context, and a context whose opening nobody has told. */
@@ -179,6 +265,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(before_and_after),
         cmocka_unit_test(late_word),
+        cmocka_unit_test(abort_is_repaired),
+        cmocka_unit_test(abort_is_explained),
         cmocka_unit_test(others),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(cut_short),
