@@ -20,7 +20,6 @@
 #include "owner.h"
 #include "owner_record.h"
 
-#define FILE_NAME "owner"
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define OPEN_OLD (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 #define OLD_S 600 /* the clocks of two machines differ by less */
@@ -101,7 +100,7 @@ static int look_at(int ctxfd, const char *name, struct found *f, int *out)
 
 static int look(int ctxfd, struct found *f)
 {
-    return look_at(ctxfd, FILE_NAME, f, NULL);
+    return look_at(ctxfd, FTK_OWNER_FILE, f, NULL);
 }
 
 static bool same_touch(const struct found *a, const struct found *b)
@@ -188,46 +187,17 @@ static int open_sets(const char *dir, const char *context, bool make, int *ctxfd
 
 /* ---- holding ------------------------------------------------------------------------- */
 
-/* Whether the name still belongs to the file that was written: 0, or an errno; EEXIST: another job
- * has taken over the record in between. */
-static int still_there(int ctxfd, int fd)
-{
-    struct stat a, b;
-    if (fstat(fd, &a) != 0 || fstatat(ctxfd, FILE_NAME, &b, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno;
-    return a.st_ino == b.st_ino && a.st_dev == b.st_dev ? 0 : EEXIST;
-}
-
-static int write_record(int ctxfd, const struct ftk_owner_record *r)
-{
-    char text[FTK_OWNER_TEXT];
-    size_t bytes = ftk_owner_format(r, text);
-    int fd = openat(ctxfd, FILE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return errno;
-    ssize_t n = write(fd, text, bytes);
-    int err = n == (ssize_t)bytes ? 0 : n < 0 ? errno : ENOSPC;
-    if (!err && fsync(fd) != 0)
-        err = errno;
-    if (!err)
-        err = still_there(ctxfd, fd);
-    if (err && err != EEXIST)
-        unlinkat(ctxfd, FILE_NAME, 0); /* O_EXCL: the call above has made the file */
-    close(fd);
-    return err;
-}
-
 /* Remove the record f, unless another record has replaced f. */
 static int remove_record(int ctxfd, const struct found *f, uint64_t job)
 {
     char away[64];
     struct found now;
-    snprintf(away, sizeof away, FILE_NAME ".%016" PRIx64, job);
-    if (renameat(ctxfd, FILE_NAME, ctxfd, away) != 0)
+    snprintf(away, sizeof away, FTK_OWNER_FILE ".%016" PRIx64, job);
+    if (renameat(ctxfd, FTK_OWNER_FILE, ctxfd, away) != 0)
         return errno == ENOENT ? 0 : errno;
     int err = look_at(ctxfd, away, &now, NULL);
-    if (err == 0 && strcmp(now.text, f->text) != 0 && linkat(ctxfd, away, ctxfd, FILE_NAME, 0) != 0
-        && errno != EEXIST)
+    if (err == 0 && strcmp(now.text, f->text) != 0
+        && linkat(ctxfd, away, ctxfd, FTK_OWNER_FILE, 0) != 0 && errno != EEXIST)
         err = errno; /* the record is lost; ftk_owner_check() of a living owner makes it again */
     (void)unlinkat(ctxfd, away, 0);
     return err;
@@ -263,10 +233,14 @@ static int acquire(struct ftk_owner *o, int ctxfd)
             if (fate == GONE)
                 continue;
         }
-        if (err == 0)
-            err = remove_record(ctxfd, &f, o->job.job);
-        if (err == 0 || err == ENOENT)
-            err = write_record(ctxfd, &o->record);
+        if (err == 0 && f.r.job == o->job.job) {
+            err = ftk_owner_replace(ctxfd, &o->record);
+        } else {
+            if (err == 0)
+                err = remove_record(ctxfd, &f, o->job.job);
+            if (err == 0 || err == ENOENT)
+                err = ftk_owner_make(ctxfd, &o->record);
+        }
         if (err == 0)
             atomic_store(&o->held, true);
         if (err != EEXIST)
@@ -299,12 +273,11 @@ static void beat(struct ftk_owner *o)
     int ctxfd = -1, fd = -1, turn = atomic_load(&o->turn);
     if (turn < 0 || open_sets(o->dir, o->context, false, &ctxfd) != 0)
         return;
-    if (look_at(ctxfd, FILE_NAME, &f, &fd) == 0 && f.r.job == o->job.job) {
+    if (look_at(ctxfd, FTK_OWNER_FILE, &f, &fd) == 0 && f.r.job == o->job.job) {
         bool mine = f.r.pid == o->record.pid && strcmp(f.r.machine, o->record.machine) == 0;
         atomic_store(&o->held, true);
         if (turn == 0 && !mine) {
-            if (remove_record(ctxfd, &f, o->job.job) == 0)
-                (void)write_record(ctxfd, &o->record);
+            (void)ftk_owner_replace(ctxfd, &o->record);
         } else if (is_due(o, &f, turn) && futimens(fd, NULL) == 0 && fstat(fd, &st) == 0) {
             o->seen = f;
             o->seen.touched = st.st_mtim;
@@ -325,7 +298,8 @@ static void remove_own(struct ftk_owner *o)
     if (atomic_load(&o->turn) != 0 || open_sets(o->dir, o->context, false, &ctxfd) != 0)
         return;
     if (look(ctxfd, &f) == 0 && f.r.job == o->job.job)
-        (void)unlinkat(ctxfd, FILE_NAME, 0);
+        (void)unlinkat(ctxfd, FTK_OWNER_FILE, 0);
+    ftk_owner_sweep(ctxfd, o->job.job);
     close(ctxfd);
 }
 
@@ -400,7 +374,7 @@ int ftk_owner_take(const char *dir, const char *context, const struct ftk_owner_
     if (err == 0)
         err = acquire(o, ctxfd);
     if (err == 0 && (err = start_thread(o)) != 0)
-        unlinkat(ctxfd, FILE_NAME, 0);
+        unlinkat(ctxfd, FTK_OWNER_FILE, 0);
     if (err > 0 && (make || err != ENOENT)) /* a missing directory needs no owner */
         ftk_report(FTKIT_DEBUG, "no record that this job uses %s: %s", o->what, strerror(err));
     if (ctxfd >= 0)
@@ -437,7 +411,7 @@ int ftk_owner_check(struct ftk_owner *o, bool make)
     int err = look(ctxfd, &f);
     bool ours = err == 0 && f.r.job == o->job.job;
     if (err == ENOENT) /* somebody has removed the record, or there has been none */
-        ours = write_record(ctxfd, &o->record) == 0;
+        ours = ftk_owner_make(ctxfd, &o->record) == 0;
     else if (err == 0 && !ours && atomic_load(&o->held))
         rc = busy(o, &f.r);
     else if (err == 0 && !ours) /* of an earlier job, or of one that is alive */

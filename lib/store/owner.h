@@ -19,8 +19,9 @@
  * The job holds the record, not one of its processes.  Rank 0 writes the record, touches it
  * every few seconds and removes it at the end.  A few other ranks, on other nodes where there are
  * some, stand in: one of them touches the record when nobody has touched it for a while.  When
- * rank 0 is lost, the process that replaces it writes the record again in the background.  Another
- * job decides as follows whether the owner of a record is alive:
+ * rank 0 is lost, the process that replaces it writes the record again in the background.  A record
+ * is whole when it has its name, and one of the same job is replaced in one step.  Another job
+ * decides as follows whether the owner of a record is alive:
  *
  *   - On the same machine: the owner is alive if the process of the record exists (pid and
  *     start), or if any process of the job does (struct ftk_owner_job, lives).  The owner is dead

@@ -1,8 +1,9 @@
-/* The record of the owner of sets: its text, and what this machine knows of its process (see
- * owner.h).
+/* The record of the owner of sets: its text, its file, and what this machine knows of its process
+ * (see owner.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -140,4 +141,101 @@ void ftk_owner_text(const struct ftk_owner_record *r, char *buf, size_t bytes)
         snprintf(buf, bytes, "job %s%s%016" PRIx64 " on %s (process %" PRId64 ")",
             strcmp(r->name, "-") == 0 ? "" : r->name, strcmp(r->name, "-") == 0 ? "" : ", ", r->job,
             r->host, r->pid);
+}
+
+/* ---- the file ------------------------------------------------------------------------ */
+
+#define NEW_FORM FTK_OWNER_FILE ".%016" PRIx64 "."
+#define NEW_END ".new"
+
+struct new_file {
+    char name[64];
+    int fd;
+};
+
+static int write_new(int ctxfd, const struct ftk_owner_record *r, struct new_file *f)
+{
+    char text[FTK_OWNER_TEXT];
+    const size_t bytes = ftk_owner_format(r, text);
+    snprintf(f->name, sizeof f->name, NEW_FORM "%016" PRIx64 NEW_END, r->job, ftk_random());
+    f->fd = openat(ctxfd, f->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (f->fd < 0)
+        return errno;
+    const ssize_t n = write(f->fd, text, bytes);
+    int err = n == (ssize_t)bytes ? 0 : n < 0 ? errno : ENOSPC;
+    if (!err && fsync(f->fd) != 0)
+        err = errno;
+    if (err) {
+        close(f->fd);
+        unlinkat(ctxfd, f->name, 0);
+    }
+    return err;
+}
+
+/* Give the file its name, unless the name exists. */
+static int give_name(int ctxfd, const struct new_file *f)
+{
+    if (linkat(ctxfd, f->name, ctxfd, FTK_OWNER_FILE, 0) == 0)
+        return 0;
+    if (errno != EPERM && errno != ENOTSUP && errno != ENOSYS)
+        return errno;
+    /* the file system has no links: take the name with an empty file */
+    int fd = openat(ctxfd, FTK_OWNER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return renameat(ctxfd, f->name, ctxfd, FTK_OWNER_FILE) == 0 ? 0 : errno;
+}
+
+/* Whether the name still belongs to the file that was written: 0, or an errno; EEXIST: another job
+ * has taken over the record in between. */
+static int still_there(int ctxfd, int fd)
+{
+    struct stat a, b;
+    if (fstat(fd, &a) != 0 || fstatat(ctxfd, FTK_OWNER_FILE, &b, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno;
+    return a.st_ino == b.st_ino && a.st_dev == b.st_dev ? 0 : EEXIST;
+}
+
+int ftk_owner_make(int ctxfd, const struct ftk_owner_record *r)
+{
+    struct new_file f;
+    int err = write_new(ctxfd, r, &f);
+    if (err)
+        return err;
+    err = give_name(ctxfd, &f);
+    if (!err)
+        err = still_there(ctxfd, f.fd);
+    (void)unlinkat(ctxfd, f.name, 0); /* the record keeps its other name */
+    close(f.fd);
+    return err;
+}
+
+int ftk_owner_replace(int ctxfd, const struct ftk_owner_record *r)
+{
+    struct new_file f;
+    int err = write_new(ctxfd, r, &f);
+    if (err)
+        return err;
+    if (renameat(ctxfd, f.name, ctxfd, FTK_OWNER_FILE) != 0) {
+        err = errno;
+        (void)unlinkat(ctxfd, f.name, 0);
+    }
+    close(f.fd);
+    return err;
+}
+
+void ftk_owner_sweep(int ctxfd, uint64_t job)
+{
+    char begin[40];
+    const int n = snprintf(begin, sizeof begin, NEW_FORM, job);
+    const int fd = openat(ctxfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (fd >= 0 && !d)
+        close(fd);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (strncmp(e->d_name, begin, (size_t)n) == 0)
+            (void)unlinkat(ctxfd, e->d_name, 0);
+    if (d)
+        closedir(d);
 }

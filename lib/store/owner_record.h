@@ -6,6 +6,7 @@
 
 #include "owner.h"
 
+#define FTK_OWNER_FILE "owner"
 #define FTK_OWNER_TEXT 1024 /* bytes of a record's text, at most */
 
 /* The record of this process, for this job. */
@@ -13,6 +14,15 @@ void ftk_owner_own(struct ftk_owner_record *r, const struct ftk_owner_job *of);
 /* Returns the number of bytes. */
 size_t ftk_owner_format(const struct ftk_owner_record *r, char text[FTK_OWNER_TEXT]);
 bool ftk_owner_parse(const char *text, struct ftk_owner_record *r); /* false: no record */
+
+/* Write a record into the directory of a context.  The record is whole and durable before it gets
+ * its name: each writer has a file of its own until then, <name>.<job>.<number>.new.  Make: there
+ * must be no record (EEXIST: there is one).  Replace: the record of the same job, in one step, so
+ * that another job never finds none.  0, or an errno. */
+int ftk_owner_make(int ctxfd, const struct ftk_owner_record *r);
+int ftk_owner_replace(int ctxfd, const struct ftk_owner_record *r);
+/* Remove the files that killed writers of a job have left. */
+void ftk_owner_sweep(int ctxfd, uint64_t job);
 
 /* The boot id of this machine, and the name space of its process ids. */
 void ftk_owner_machine(char buf[64]);
