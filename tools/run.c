@@ -57,7 +57,7 @@ static int lost_while_halting(const struct ftk_try *a)
     char how[512];
     ftk_try_describe(a, how, sizeof how);
     ftk_run_say("the job ended while it halted, %s: %s", how,
-        ftk_state_facts(a->state)->fileless
+        ftk_state_fileless(a->state)
             ? "level.hdf5.enabled is false, so there is no set to go on from"
             : "start it again to go on from its newest complete set");
     return TOOL_HALTED;

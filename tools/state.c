@@ -4,7 +4,7 @@
  *
  *     open CONTEXT      rank 0 has opened a context
  *     closed CONTEXT    ... and closed it properly
- *     set N             checkpoint set N is durable on the file system
+ *     set N CONTEXT     checkpoint set N is durable on the file system
  *     lost JOB RANK REPAIR LOSSES CONTEXT  this repair of a context has found that this process is
  *                       lost, one of so many
  *     idle JOB RANK     this process is a spare of a context that is closed
@@ -54,6 +54,8 @@ struct context {
     int open;          /* number of "open" lines less number of "closed" lines */
     bool halts;        /* all ranks have agreed to halt ... */
     uint64_t halt_set; /* ... at this set */
+    bool fileless;     /* ... and there are no files */
+    uint64_t set;      /* newest durable set, 0: none */
 };
 
 struct ftk_state {
@@ -100,12 +102,26 @@ static void forget_ends(struct ftk_state *s)
     s->sure = false;
 }
 
-static void take_set(struct ftk_state_facts *t, uint64_t set)
+/* Read "SET CONTEXT"; NULL: text has another form. */
+static struct context *context_at_set(struct ftk_state *s, const char *text, uint64_t *set)
 {
-    if (set <= t->set)
+    unsigned long long number = 0;
+    int name = 0;
+    if (sscanf(text, "%llu %n", &number, &name) != 1)
+        return NULL;
+    *set = number;
+    return context_of(s, text + name);
+}
+
+static void take_set(struct ftk_state *s, const char *text)
+{
+    uint64_t set = 0;
+    struct context *c = context_at_set(s, text, &set);
+    if (!c || set <= c->set)
         return;
-    t->set = set;
-    t->nsets++;
+    c->set = set;
+    s->facts.set = set > s->facts.set ? set : s->facts.set;
+    s->facts.nsets++;
 }
 
 static void take_fatal(struct ftk_state_facts *t, const char *text)
@@ -168,17 +184,6 @@ static struct ftk_end *find_end(struct ftk_end *v, size_t n, const struct ftk_en
     return NULL;
 }
 
-/* Read "SET CONTEXT"; NULL: text has another form. */
-static struct context *context_at_set(struct ftk_state *s, const char *text, uint64_t *set)
-{
-    unsigned long long number = 0;
-    int name = 0;
-    if (sscanf(text, "%llu %n", &number, &name) != 1)
-        return NULL;
-    *set = number;
-    return context_of(s, text + name);
-}
-
 static void take_halts(struct ftk_state *s, const char *text)
 {
     uint64_t set = 0;
@@ -188,8 +193,9 @@ static void take_halts(struct ftk_state *s, const char *text)
     if (!c->halts || set < c->halt_set) /* a later set may have been seen by fewer ranks */
         c->halt_set = set;
     c->halts = true;
-    s->facts.fileless = *text == '-';
-    s->facts.kept = s->facts.kept || strtoull(text, NULL, 10) > 0;
+    c->fileless = *text == '-';
+    const uint64_t kept = strtoull(text, NULL, 10); /* 0 for '-' */
+    c->set = kept > c->set ? kept : c->set;
 }
 
 static void take_back(struct ftk_state *s, const char *text)
@@ -242,7 +248,7 @@ static void library_line(struct ftk_state *s, char *line)
     } else if (strcmp(line, "exit") == 0 && t->code == 0) {
         t->code = (int)(strtol(rest, NULL, 10) & 0xff);
     } else if (strcmp(line, "set") == 0) {
-        take_set(t, strtoull(rest, NULL, 10));
+        take_set(s, rest);
     } else if (strcmp(line, "abort") == 0) {
         take_abort(s, rest);
     } else if (strcmp(line, "fatal") == 0) {
@@ -464,11 +470,25 @@ bool ftk_state_is_open(const struct ftk_state *s)
 
 bool ftk_state_halts(const struct ftk_state *s)
 {
-    const struct ftk_state_facts *t = &s->facts;
     bool halts = false;
-    for (size_t i = 0; i < s->ncontexts; i++)
+    for (size_t i = 0; i < s->ncontexts; i++) {
+        const struct context *c = &s->contexts[i];
+        if (c->halts && !c->fileless && c->set == 0)
+            return false; /* the work of this context would be lost */
+        halts = halts || c->halts;
+    }
+    return halts && !s->facts.again;
+}
+
+bool ftk_state_fileless(const struct ftk_state *s)
+{
+    bool halts = false;
+    for (size_t i = 0; i < s->ncontexts; i++) {
+        if (s->contexts[i].halts && !s->contexts[i].fileless)
+            return false;
         halts = halts || s->contexts[i].halts;
-    return halts && !t->again && (t->fileless || t->kept || t->set > 0);
+    }
+    return halts;
 }
 
 bool ftk_state_has_joined(const struct ftk_state *s, long job, long rank)

@@ -39,8 +39,6 @@ struct ftk_state_facts {
     char busy[512];     /* why the sets cannot be used now; "": they can */
     bool differ;        /* replicas differ before the first set */
     bool again;         /* the same rank has died at the same call again and again */
-    bool kept;          /* when all ranks had agreed to halt, a set was durable */
-    bool fileless;      /* ... there were no files */
     double halted_at;   /* time of the halt, 0: none */
     uint64_t halted;    /* durable set of the halt, 0: none */
     uint64_t set;       /* newest durable set, 0: none */
@@ -54,9 +52,12 @@ void ftk_state_end(struct ftk_state *s);
 /* Read the lines that were added since the last call. */
 void ftk_state_read(struct ftk_state *s);
 bool ftk_state_is_open(const struct ftk_state *s); /* at least one context is open */
-/* Whether the ranks have agreed to halt, and the next start has a set to go on from (or there are
- * no files): if the job is lost now, there is no relaunch. */
+/* Whether the ranks of a context have agreed to halt, and the next start has a set of each such
+ * context to go on from (or the context has no files): if the job is lost now, there is no
+ * relaunch. */
 bool ftk_state_halts(const struct ftk_state *s);
+/* Whether no context that halts has files. */
+bool ftk_state_fileless(const struct ftk_state *s);
 const struct ftk_state_facts *ftk_state_facts(const struct ftk_state *s);
 /* The first process that ended badly since a context was last opened, repaired or closed;
  * NULL: none did, or mpirun does not report ends. */

@@ -331,7 +331,7 @@ int ftk_durable_write(struct ftk_chan *ch, uint64_t set)
         ctx->cfg.name, ctx->rank, set, own->bytes, ftk_now_s() - begin_s, FTKIT_OK, ctx->rank == 0);
     if (ctx->rank != 0)
         return FTKIT_OK;
-    ftk_run_state("set %llu", (unsigned long long)set);
+    ftk_run_state("set %llu %s", (unsigned long long)set, ctx->cfg.name);
     if (ftk_sets_prune(ctx->cfg.h5_dir, ctx->cfg.name, ctx->run, ctx->cfg.h5_keep) != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: old sets were not removed: %s", ctx->cfg.name,
             ftk_detail_text());

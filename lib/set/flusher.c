@@ -384,7 +384,7 @@ static int complete_set(struct ftk_flusher *f)
     if (rc != FTKIT_OK)
         return rc;
     f->result.complete = true;
-    ftk_run_state("set %llu", (unsigned long long)j->set);
+    ftk_run_state("set %llu %s", (unsigned long long)j->set, j->context);
     sign(f, true);
     enter_h5();
     rc = ftk_sets_prune(j->dir, j->context, j->run, j->keep);

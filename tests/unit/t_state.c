@@ -218,6 +218,24 @@ static void mistakes(void **state)
     free(s);
 }
 
+/* At most n lines, up to the first that is NULL. */
+static void take_lines(struct ftk_state *s, const char *const lines[], size_t n)
+{
+    for (size_t i = 0; i < n && lines[i]; i++) {
+        char line[32];
+        snprintf(line, sizeof line, "%s", lines[i]);
+        library_line(s, line);
+    }
+}
+
+static void free_lines(struct ftk_state *s)
+{
+    for (size_t i = 0; i < s->ncontexts; i++)
+        free(s->contexts[i].name);
+    free(s->contexts);
+    free(s);
+}
+
 /* Whether the next start of a halt that is cut short has a set to go on from. */
 static void cut_short(void **state)
 {
@@ -225,8 +243,10 @@ static void cut_short(void **state)
         const char *lines[6];
         bool halts;
     } cases[] = {
-        { { "open a", "set 3" }, false }, { { "open a", "halts 0 4 a" }, false },
-        { { "open a", "halts 0 4 a", "set 4" }, true }, { { "open a", "halts 3 4 a" }, true },
+        { { "open a", "set 3 a" }, false },
+        { { "open a", "halts 0 4 a" }, false },
+        { { "open a", "halts 0 4 a", "set 4 a" }, true },
+        { { "open a", "halts 3 4 a" }, true },
         { { "open a", "halts - 4 a" }, true }, /* there are no files */
         { { "open a", "halts 3 4 a", "again" }, false },
         { { "open a", "halts 3 4 a", "repaired 1 a", "back 4 a" }, true },
@@ -235,22 +255,59 @@ static void cut_short(void **state)
         { { "open a", "halts 3 4 a", "back 3 a", "halts 3 5 a" }, true },
         { { "open a", "halts 3 4 a", "back 4 a", "halts 3 5 a", "back 4 a" }, true },
         { { "open a", "halts 3 4 a", "halts 0 4 a" }, true }, /* by a replacement of rank 0 */
+        /* each of two contexts */
+        { { "open a", "open b", "halts 3 4 a" }, true },
+        { { "open a", "open b", "halts 3 4 a", "halts 0 4 b" }, false },
+        { { "open a", "open b", "halts 0 4 a", "halts 3 4 b" }, false },
+        { { "open a", "open b", "halts - 4 a", "halts 0 4 b" }, false },
+        { { "open a", "open b", "halts 0 4 a", "halts - 4 b" }, false },
+        { { "open a", "open b", "halts - 4 a", "halts 3 4 b" }, true },
+        { { "open a", "open b", "halts 0 4 a", "set 4 b" }, false },
+        { { "open a", "open b", "set 2 a", "halts 0 4 b", "set 5 b" }, true },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct ftk_state *s = ftk_tool_alloc(sizeof *s);
-        for (size_t k = 0; k < 6 && cases[i].lines[k]; k++) {
-            char line[32];
-            snprintf(line, sizeof line, "%s", cases[i].lines[k]);
-            library_line(s, line);
-        }
+        take_lines(s, cases[i].lines, 6);
         assert_int_equal(ftk_state_halts(s), cases[i].halts);
         assert_true(ftk_state_is_open(s)); /* it is lost all the same */
-        for (size_t k = 0; k < s->ncontexts; k++)
-            free(s->contexts[k].name);
-        free(s->contexts);
-        free(s);
+        free_lines(s);
     }
+}
+
+/* What ftkit run says of such a halt. */
+static void fileless(void **state)
+{
+    static const struct {
+        const char *lines[3];
+        bool fileless;
+    } cases[] = {
+        { { "open a" }, false },
+        { { "halts - 4 a" }, true },
+        { { "halts - 4 a", "halts 3 4 b" }, false },
+        { { "halts 3 4 b", "halts - 4 a" }, false },
+        { { "halts - 4 b", "halts - 4 a" }, true },
+        { { "halts 3 4 b", "halts - 4 a", "back 3 b" }, true },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ftk_state *s = ftk_tool_alloc(sizeof *s);
+        take_lines(s, cases[i].lines, 3);
+        assert_int_equal(ftk_state_fileless(s), cases[i].fileless);
+        free_lines(s);
+    }
+}
+
+/* Sets are numbered by context. */
+static void sets(void **state)
+{
+    static const char *const lines[] = { "set 7 a", "set 1 b", "set 1 b", "set 8 a", "set 2 b" };
+    (void)state;
+    struct ftk_state *s = ftk_tool_alloc(sizeof *s);
+    take_lines(s, lines, 5);
+    assert_true(ftk_state_facts(s)->set == 8);
+    assert_int_equal(ftk_state_facts(s)->nsets, 4);
+    free_lines(s);
 }
 
 static void not_ones(void **state)
@@ -270,6 +327,8 @@ int main(void)
         cmocka_unit_test(others),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(cut_short),
+        cmocka_unit_test(fileless),
+        cmocka_unit_test(sets),
         cmocka_unit_test(not_ones),
     };
     return cmocka_run_group_tests_name("state", tests, NULL, NULL);
