@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/build.h"
 #include "core/hash.h"
 #include "core/identity.h"
 #include "core/mpi_shim.h"
 #include "core/run_state.h"
 #include "core/teams.h"
+#include "detect/builds.h"
 #include "detect/sure.h"
 #include "paths.h"
 #include "recover/programs.h"
@@ -169,20 +169,16 @@ static int name_executables(
 static int compare_builds(struct ftkit_ctx *ctx, struct comparing *c)
 {
     const struct ftk_sure telling = { c->s, NULL, "comparing builds of ftkit" };
-    char low[FTK_BUILD_TEXT], high[FTK_BUILD_TEXT];
-    int64_t key = ftk_build_key(c->rank), ends[2] = { key, ~key };
-    int rc = ftk_sure_min(&telling, ends, 2);
+    struct ftk_builds b;
+    int rc = ftk_builds_compare(&telling, c->rank, &b);
     c->peers = rc == FTKIT_OK;
-    ends[1] = ~ends[1];
-    if (rc != FTKIT_OK || ftk_build_is_same(ends[0], ends[1]))
+    if (rc != FTKIT_OK || !b.differ)
         return rc;
-    ftk_build_text(ends[0], low);
-    ftk_build_text(ends[1], high);
     rc = ftk_fail(FTKIT_ERR_MISMATCH,
         "process %d of the communicator has ftkit %s, and process %d has ftkit %s. Rule: all "
         "processes of a job have one build of ftkit; look for a second installation "
         "(LD_LIBRARY_PATH, the directories of the nodes), and link all programs again",
-        ftk_build_rank(ends[0]), low, ftk_build_rank(ends[1]), high);
+        b.process[0], b.text[0], b.process[1], b.text[1]);
     if (c->rank == 0)
         say_failure(ctx);
     return rc;

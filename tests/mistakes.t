@@ -48,6 +48,17 @@ for my $rank (0, 2, 3) {
     is($j->{rc}, 2, "... builds of ftkit differ, process $rank: exit code");
 }
 
+# ... and one that is spawned to replace a lost rank: no rank of the job can use it
+{
+    my ($old, $new) = map { qr/ftkit \d+\.\d+\.$_ \(sources [0-9a-f]{6}\)/ } 0, 1;
+    my $line = qr/error: .*process \d of the repair has $old, and process 3 has $new; the last processes are spawned\. Rule: /;
+    my $j = mistake('asks', run => ['--no-relaunch'], n => 4, spares => 0, fault => 'ckpt.committed:1:3:kill,open.build:0:1:EIO@1',
+        env => { FTKIT_RECOVER_SUPPLY => 'spawn, end', FTKIT_CHECKPOINT_PERIOD => '1000 calls' });
+    ok($j->{rc} != 0 && $j->{rc} != 124 && @{ $j->{faults} } == 2 && $j->{log} =~ $line && $j->{log} !~ /repaired in/
+            && $j->{log} =~ /by a fatal error: process \d of the repair has/ && $j->{seconds} < 30,
+        'builds of ftkit differ, a spawned process: ends, and says why') or diag("rc $j->{rc}, $j->{seconds} s\n$j->{log}");
+}
+
 my $world = qr/\(rank \d of the job\) communicates on MPI_COMM_WORLD.*Rule: .*use ftkit_comm\(\)/;
 ends($_, $world) for qw(world worldsend after);
 

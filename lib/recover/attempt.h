@@ -23,8 +23,9 @@ struct ftk_attempt {
     struct ftk_comms next;
     struct ftk_census census;
     struct ftk_plan plan;
-    bool planned; /* plan is valid, and to be freed */
-    int error;    /* of this process in this attempt; 0: none */
+    bool planned;  /* plan is valid, and to be freed */
+    bool compares; /* s may have processes of another build of ftkit */
+    int error;     /* of this process in this attempt; 0: none */
     struct ftk_layout layout[FTK_LEVELS];
     int *domain;       /* [plan.nranks] */
     int *incarnations; /* [plan.nranks] */

@@ -9,6 +9,7 @@
 #include "core/epoch.h"
 #include "core/mpi_shim.h"
 #include "core/run_state.h"
+#include "detect/builds.h"
 #include "detect/sure.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
@@ -88,6 +89,28 @@ static int know_teams(struct ftk_attempt *a, struct ftk_plan_rules *rules)
     return rc;
 }
 
+/* Compare the builds of ftkit in an attempt with a process that may have been spawned for this
+ * repair: the executable or the library may have been replaced since the start of the job.  If they
+ * differ, the plan is to end the job.  A relaunch has one build again. */
+static int compare_builds(struct ftk_attempt *a)
+{
+    const struct ftk_sure s = { a->s, NULL, "comparing builds of ftkit" };
+    struct ftk_builds b;
+    int me = 0;
+    int rc = ftk_attempt_rank(a, &me);
+    if (rc == FTKIT_OK)
+        rc = ftk_builds_compare(&s, me, &b);
+    if (rc != FTKIT_OK || !b.differ)
+        return rc;
+    a->plan = (struct ftk_plan){ .outcome = FTK_PLAN_FATAL, .code = FTKIT_ERR_PEER, .flawed = -1 };
+    snprintf(a->plan.why, sizeof a->plan.why,
+        "process %d of the repair has ftkit %s, and process %d has ftkit %s; the last processes "
+        "are spawned. Rule: all processes of a job have one build of ftkit",
+        b.process[0], b.text[0], b.process[1], b.text[1]);
+    a->planned = true;
+    return FTKIT_OK;
+}
+
 static int make_plan(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -100,8 +123,11 @@ static int make_plan(struct ftk_attempt *a)
     rules.nsupply = ctx->cfg.nsupply;
     rules.lost = ctx->cfg.replica_lost;
     for (;;) {
+        int rc = a->compares ? compare_builds(a) : FTKIT_OK;
+        if (rc != FTKIT_OK || a->planned)
+            return rc;
         (void)FTK_FAULT("repair.census");
-        int rc = ftk_census_take(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, a->s, &a->census);
+        rc = ftk_census_take(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, a->s, &a->census);
         if (rc == FTKIT_OK)
             rc = know_programs(a, &rules);
         if (rc == FTKIT_OK)
@@ -126,7 +152,9 @@ static int make_plan(struct ftk_attempt *a)
         if (rc != FTKIT_OK)
             return rc;
         a->s = merged;
+        a->compares = true;
         ftk_plan_free(&a->plan);
+        a->planned = false;
         ftk_census_free(&a->census);
     }
 }
@@ -439,6 +467,8 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
 {
     MPI_Comm from = start == MPI_COMM_NULL ? ctx->comms.ctl : start;
     bool shrink = start == MPI_COMM_NULL;
+    bool compares =
+        !shrink && ctx->repair.spawned; /* as the processes that have spawned this one */
     double t0 = ftk_now_s();
     int result;
     if (ctx->dead)
@@ -453,7 +483,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
     for (int i = 0; i < FTK_LEVELS; i++)
         ftk_mem_unverify(&ctx->level[i].mem);
     for (;;) {
-        struct ftk_attempt a = { .ctx = ctx, .s = from, .t_start = t0 };
+        struct ftk_attempt a = { .ctx = ctx, .s = from, .compares = compares, .t_start = t0 };
         int agreed = 0;
         a.next = (struct ftk_comms){ MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL };
         result = shrink ? meet(ctx, from, &a.s) : FTKIT_OK;
@@ -486,6 +516,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
             break;
         from = a.s;
         shrink = true;
+        compares = true; /* on all processes: this attempt may have spawned some */
     }
     ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
     ctx->detect.repairing = false;
