@@ -67,6 +67,8 @@ for my $unit (@units) {
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', scratch() . "/$unit.log";
         open STDERR, '>&', \*STDOUT;
+        # thousands of runs of the same steps
+        $ENV{FTKIT_TEST_COUNT} = 500 if !all_cases();
         $ENV{ASAN_OPTIONS} = asan(slurp("tests/unit/$unit.c") =~ /\bMPI_Init\b/);
         $ENV{OMPI_MCA_btl_sm_backing_directory} = $ENV{TMPDIR} = scratch();
         exec 'scripts/guard', 600, '--', 'scripts/cmocka-tap', "$san/unit/$unit"

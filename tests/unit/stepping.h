@@ -9,7 +9,8 @@
  * much slower than others.  A death comes between any two steps; of the messages that the rank has
  * sent on a channel, the last ones may be lost.
  *
- * Each run has a seed of its own.  FTKIT_TEST_SEED repeats the run with this seed alone. */
+ * Each run has a seed of its own.  FTKIT_TEST_SEED repeats the run with this seed alone.
+ * FTKIT_TEST_COUNT is the number of runs. */
 #ifndef FTK_TESTS_STEPPING_H
 #define FTK_TESTS_STEPPING_H
 
@@ -315,12 +316,13 @@ static inline void step_clear(struct stepping *s)
 /* Call run(s) for many seeds; run calls step_begin(s, s->seed, n, deaths) and step_run(). */
 static inline void step_many(uint64_t runs, void (*run)(struct stepping *s))
 {
-    const char *one = getenv("FTKIT_TEST_SEED");
+    const char *one = getenv("FTKIT_TEST_SEED"), *many = getenv("FTKIT_TEST_COUNT");
     const uint64_t first = one ? strtoull(one, NULL, 10) : 20261127;
+    const uint64_t count = many ? strtoull(many, NULL, 10) : one ? 1 : runs;
     static struct stepping s;
     print_message("FTKIT_TEST_SEED=%llu and the next %llu\n", (unsigned long long)first,
-        (unsigned long long)(one ? 0 : runs - 1));
-    for (uint64_t i = 0; i < (one ? 1 : runs); i++) {
+        (unsigned long long)(count - 1));
+    for (uint64_t i = 0; i < count; i++) {
         memset(&s, 0, sizeof s);
         s.seed = s.random = first + i;
         run(&s);

@@ -11,7 +11,8 @@
  *   - the handle of a communicator is freed with it, and found as long as the program has it
  *
  * The process is rank 0 of one.  Messages are not sent: a request is put among those under way, and
- * taken out again.  Each run has a seed.  FTKIT_TEST_SEED repeats the run with this seed alone. */
+ * taken out again.  Each run has a seed.  FTKIT_TEST_SEED repeats the run with this seed alone.
+ * FTKIT_TEST_COUNT is the number of runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -581,10 +582,11 @@ static void one_run(uint64_t seed)
 
 static void runs(void **state)
 {
-    const char *one = getenv("FTKIT_TEST_SEED");
+    const char *one = getenv("FTKIT_TEST_SEED"), *many = getenv("FTKIT_TEST_COUNT");
     const uint64_t first = one ? strtoull(one, NULL, 10) : 1;
+    const uint64_t count = many ? strtoull(many, NULL, 10) : one ? 1 : RUNS;
     (void)state;
-    for (uint64_t i = 0; i < (one ? 1 : RUNS); i++)
+    for (uint64_t i = 0; i < count; i++)
         one_run(first + i);
 }
 
