@@ -17,6 +17,7 @@ use List::Util qw(min);
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my $seed = $ENV{FTKIT_TEST_SEED} // 3;
 srand($seed);
 my $build = build();
