@@ -11,6 +11,7 @@
 #include "core/event.h"
 #include "core/format.h"
 #include "core/log_ops.h"
+#include "core/run_state.h"
 #include "describe.h"
 
 void ftk_say_mode(const struct ftkit_ctx *ctx, bool repair, const char *why)
@@ -70,11 +71,13 @@ static void say_memory(const struct ftk_level *l, double set, char *text, size_t
             2 * set);
 }
 
-/* Of a node whose data survive.  A node that goes down takes its MPI daemon along, so the job ends,
- * and what the processes had in their memory ends with it. */
+/* Of a node whose data survive.  A node that goes down takes its MPI daemon along.  Where mpirun ends
+ * the job then, what the processes had in their memory ends with the job. */
 static const char *what_of(const struct ftk_level *l)
 {
-    return ftk_place_is(l->mem.place.kind, FTK_OUTLIVES_PROCESS) ? "" : "the processes of ";
+    return ftk_place_is(l->mem.place.kind, FTK_OUTLIVES_PROCESS) || ftk_run_survives_nodes()
+               ? ""
+               : "the processes of ";
 }
 
 /* The same in brackets, where nodes are machines. */

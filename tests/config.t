@@ -97,6 +97,21 @@ SKIP: {
 my @eight = ('--ranks', 64, '--nodes', 8);
 my $job;
 SKIP: {
+    skip 'this MPI ends a job that loses a node', 1 if !own_mpi();
+    $job = job_of(@eight);
+    is(loss($job, 'nodes', 1), '8 0 0 0', 'a job survives any node, from memory');
+    is(loss($job, 'nodes', 2), '24 0 4 0', '... any two nodes that are not buddies');
+    is_deeply([map { $_->{in_job} } grep { $_->{lost} eq 'nodes' } @{ $job->{losses} }],
+        [8, 28, 56], '... in the running job');
+    config(@eight);
+    my ($example) = slurp(top() . '/docs/configuration.md') =~ /begins with a summary:\n\n(.*?)\n\n/s;
+    my ($summary) = $out =~ /^(level\.memory survives .*?)\n\n/ms;
+    is($summary, $example =~ s/^    //mgr, '... as in the documentation');
+    unlike($out, qr/ends the job/, '... with no line that the job ends');
+}
+# an MPI that ends the job when a node is lost
+$ENV{PRTE_MCA_errmgr_dvm_survive_nodes} = 0;
+SKIP: {
     skip 'needs an MPI with ULFM', 1 if !$ulfm;
     $job = job_of(@eight);
     is($code, 0, 'a job of 64 ranks on 8 nodes') or diag($err);
@@ -112,11 +127,9 @@ SKIP: {
         '... of nodes, too');
     like($out, qr/^  nodes: +none, because level\.memory\.place = memory ends with the job$/m,
         '... and why not of nodes themselves');
+    like($out, qr/this mpirun ends the job, and ftkit run relaunches it/, '... and what happens then');
     like($out, qr/^Everything else costs up to about 18 min \(the files\)\.$/m, '... and the price');
     is(warns(), '', '... without a warning') or diag($err);
-    my ($example) = slurp(top() . '/docs/configuration.md') =~ /begins with a summary:\n\n(.*?)\n\n/s;
-    my ($summary) = $out =~ /^(level\.memory survives .*?)\n\n/ms;
-    is($summary, $example =~ s/^    //mgr, '... as in the documentation');
 
     $job = job_of({ FTKIT_LEVEL_MEMORY_MAP => 'ring' }, @eight);
     is(loss($job, 'node_processes', 2), '20 0 8 0', 'a ring: 8 pairs of neighbours');

@@ -44,6 +44,16 @@ static int *distribute(int total, int nodes, int per_node)
     return of;
 }
 
+/* What the jobs of the mpirun that ftkit was built with are repaired after. */
+static enum ftk_repairs repairs(int nodes)
+{
+    static const struct ftk_list none;
+    if (!ftk_mpirun_ulfm())
+        return FTK_REPAIRS_NOTHING;
+    return nodes > 1 && ftk_runtime_survives_nodes(FTKIT_MPIRUN, &none) ? FTK_REPAIRS_NODES
+                                                                        : FTK_REPAIRS_PROCESSES;
+}
+
 /* Make the world of the job; an exit code. */
 static int make_world(struct ftk_job *job, struct ftk_config *cfg, struct ftk_config_origin *origin)
 {
@@ -70,7 +80,7 @@ static int make_world(struct ftk_job *job, struct ftk_config *cfg, struct ftk_co
     if (per_node > 0)
         nodes = (total + per_node - 1) / per_node;
     int *of = distribute(total, nodes, per_node);
-    int rc = ftk_world_make(cfg, ftk_mpirun_ulfm(), a->ranks, total - a->ranks, of, nodes, &job->w);
+    int rc = ftk_world_make(cfg, repairs(nodes), a->ranks, total - a->ranks, of, nodes, &job->w);
     free(of);
     if (rc < 0)
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));

@@ -112,7 +112,7 @@ static bool is_sure_in_job(const struct ftk_job *job, const struct ftk_survival 
     bool more = false;
     for (int i = 0; i < c->nsupply; i++)
         more = more || c->supply[i] == FTK_SUPPLY_SPAWN || c->supply[i] == FTK_SUPPLY_SHRINK;
-    return s->exact || s->loss == FTK_LOSS_NODES || !job->w.repairs
+    return s->exact || ftk_world_ends(&job->w, s->loss)
            || (more && lost < job->w.nranks && c->h5_enabled && !c->log_enabled);
 }
 
@@ -162,9 +162,10 @@ static void print_losses(const struct ftk_job *job, FILE *out)
         fprintf(out,
             "  +-, <, >: of a random sample, right with a probability of 99.9 %%. All other "
             "shares are counted.\n");
-    if (job->w.repairs)
-        fprintf(out, "  A lost node takes its MPI daemon along: Open MPI ends the job, and ftkit "
-                     "run relaunches it.\n");
+    if (job->w.repairs == FTK_REPAIRS_PROCESSES)
+        fprintf(out,
+            "  A lost node takes its MPI daemon along: this mpirun ends the job, and ftkit "
+            "run relaunches it.\n");
 }
 
 /* ---- age, teams, summary ------------------------------------------------------------- */
@@ -247,7 +248,8 @@ static void print_kind(const struct ftk_job *job, int loss, FILE *out)
             part->k > 1 ? " at once" : "");
     } else if (any == 0) {
         fprintf(out, "none%s",
-            loss == FTK_LOSS_NODES && !job->w.level[FTK_LEVEL_MEMORY].outlives
+            loss == FTK_LOSS_NODES && ftk_world_ends(&job->w, loss)
+                    && !job->w.level[FTK_LEVEL_MEMORY].outlives
                 ? ", because level.memory.place = memory ends with the job"
                 : "");
     }
@@ -342,6 +344,7 @@ void ftk_job_json(const struct ftk_job *job, struct ftk_json *j)
     ftk_json_int(j, "spares", job->w.nspares);
     ftk_json_int(j, "nodes", job->w.nnodes);
     ftk_json_bool(j, "repairs", job->w.repairs);
+    ftk_json_bool(j, "repairs_nodes", job->w.repairs == FTK_REPAIRS_NODES);
     json_level(job, FTK_LEVEL_MEMORY, j);
     json_level(job, FTK_LEVEL_LOCAL, j);
     if (job->ask.bytes > 0) {

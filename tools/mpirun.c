@@ -11,6 +11,8 @@
 #include "core/config.h"
 #include "tools.h"
 
+#define PRTE_RADIX 64 /* children of a daemon in the tree of PRRTE, unless a parameter says so */
+
 extern char **environ;
 
 /* Settings that Open MPI 5.0 needs, besides --with-ft ulfm, to survive the loss of a process. */
@@ -140,6 +142,7 @@ int ftk_mpirun_plan(struct ftk_run *r)
             r->nodes = 1;
         }
     }
+    r->survives_nodes = r->nodes > 1 && ftk_runtime_survives_nodes(r->mpirun, &r->extra);
     /* assume that other machines have as many cores as this one; emulated nodes share its cores */
     int machines = r->emulate > 0 ? 1 : r->nodes;
     r->crowded = r->total > (long)ftk_cores_threads() * machines;
@@ -217,6 +220,8 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     ftk_list_add(env, "FTKIT_RUN_ATTEMPT=%d", attempt);
     ftk_list_add(env, "FTKIT_RUN_ID=%llx", (unsigned long long)r->id);
     ftk_list_add(env, "FTKIT_RUN_SIZE=%d", r->total);
+    if (r->survives_nodes)
+        ftk_list_add(env, "FTKIT_RUN_SURVIVES=nodes");
     add_default(env, "FTKIT_REPORT_STDERR", "info");
     add_deadline(env);
     if (start_of(r))
@@ -297,6 +302,23 @@ static void add_telling(struct ftk_list *cmd)
     add_setting(cmd, "--prtemca", "odls_base_verbose", "5");
 }
 
+/* Make mpirun survive the loss of a node.  No daemon may need another one: mpirun is the parent of all.
+ * A node that is silent counts as lost after 4 + 3 x 2 seconds. */
+static void add_survival(const struct ftk_run *r, struct ftk_list *cmd)
+{
+    char radix[16];
+    const char *const settings[][2] = { { "errmgr_dvm_survive_nodes", "1" },
+        { "oob_tcp_keepalive_time", "4" }, { "oob_tcp_keepalive_intvl", "2" },
+        { "oob_tcp_keepalive_probes", "3" }, { "rml_base_radix", radix } };
+    size_t n = sizeof settings / sizeof settings[0];
+    snprintf(radix, sizeof radix, "%d", r->nodes + 1);
+    if (r->nodes < PRTE_RADIX)
+        n--; /* its own is enough */
+    for (size_t i = 0; i < n; i++)
+        if (!users_set(&r->extra, settings[i][0]))
+            add_setting(cmd, "--prtemca", settings[i][0], settings[i][1]);
+}
+
 void ftk_mpirun_variables(const struct ftk_run *r, int part, struct ftk_list *cmd)
 {
     add_forwards(r, part, cmd);
@@ -323,6 +345,8 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
         for (size_t i = 0; i < sizeof profile / sizeof profile[0]; i++)
             if (!users_set(&r->extra, profile[i].name))
                 add_setting(cmd, profile[i].option, profile[i].name, profile[i].value);
+        if (r->survives_nodes)
+            add_survival(r, cmd);
         if (r->emulate > 0)
             ftk_emulate_arguments(r, cmd); /* includes :OVERSUBSCRIBE */
         else if (r->over_slots || r->gone.n > 0)

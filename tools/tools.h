@@ -113,6 +113,7 @@ struct ftk_run {
     bool crowded;             /* more processes than hardware threads */
     bool over_slots;          /* more processes than cores, which mpirun takes for slots */
     bool tells;               /* mpirun writes into the state file how processes end */
+    bool survives_nodes;      /* mpirun goes on when a node is lost */
     struct ftk_list gone;     /* nodes that did not answer before this attempt */
     struct ftk_list slurm;    /* nodes of the Slurm job on which srun starts daemons */
     char dir[FTK_PATH_MAX];   /* our files for this run */
@@ -151,6 +152,11 @@ void ftk_run_log_attempt(const struct ftk_run *r, int attempt);
 /* The attempt has ended; again: another one follows. */
 void ftk_run_log_attempt_end(int attempt, const char *how, bool again);
 void ftk_run_log_end(int code);
+
+/* ---- runtime.c: what the runtime of MPI can do ----------------------------------------- */
+/* Whether jobs of this mpirun, as `ftkit run` starts them with these options for mpirun, go on when a
+ * node is lost. */
+bool ftk_runtime_survives_nodes(const char *mpirun, const struct ftk_list *options);
 
 /* ---- mpirun.c: the run profile ------------------------------------------------------- */
 bool ftk_mpirun_ulfm(void);                  /* built for an MPI with ULFM */

@@ -69,6 +69,12 @@ uint64_t ftk_run_mpi(void)
     return at ? ftk_xxh3(space, (size_t)(at - space)) : 0;
 }
 
+bool ftk_run_survives_nodes(void)
+{
+    const char *what = getenv("FTKIT_RUN_SURVIVES");
+    return what && strcmp(what, "nodes") == 0;
+}
+
 void *ftk_run_map(const char *name, size_t bytes)
 {
     char path[FTK_PATH_MAX];

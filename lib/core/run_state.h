@@ -19,6 +19,8 @@ void ftk_run_lost(int world_rank, int repair, int losses, const char *context);
  * not known. */
 uint64_t ftk_run_number(void);
 uint64_t ftk_run_mpi(void);
+/* Whether mpirun goes on when a node is lost, as `ftkit run` has found out. */
+bool ftk_run_survives_nodes(void);
 /* Map a file of bytes bytes in the directory of the run, shared with `ftkit run`, which makes the
  * file.  NULL: there is none that this node sees.  The mapping stays until the process ends. */
 void *ftk_run_map(const char *name, size_t bytes);

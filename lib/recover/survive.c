@@ -96,7 +96,7 @@ enum way { RELAUNCH, WHOLE, FEWER };
  * assumed to have the callback for it. */
 static enum way way_of(const struct ftk_world *w, int loss, int lost, int spares)
 {
-    if (loss == FTK_LOSS_NODES || !w->repairs || lost == w->nranks)
+    if (ftk_world_ends(w, loss) || lost == w->nranks)
         return RELAUNCH;
     if (lost <= spares)
         return WHOLE;
@@ -232,7 +232,7 @@ static void note(struct ftk_world *w, struct ftk_survival *s, const int *unit, i
 /* Whether nothing in memory outlives the job, which ends: one loss is like any other. */
 static bool is_always_the_same(const struct ftk_world *w, int loss)
 {
-    return (loss == FTK_LOSS_NODES || !w->repairs) && !w->level[FTK_LEVEL_MEMORY].outlives
+    return ftk_world_ends(w, loss) && !w->level[FTK_LEVEL_MEMORY].outlives
            && !w->level[FTK_LEVEL_LOCAL].outlives;
 }
 

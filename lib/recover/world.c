@@ -102,7 +102,7 @@ static int make_level(
     return k->ngroups < 0 ? k->ngroups : list_groups(w, k);
 }
 
-int ftk_world_make(const struct ftk_config *cfg, bool repairs, int nranks, int nspares,
+int ftk_world_make(const struct ftk_config *cfg, enum ftk_repairs repairs, int nranks, int nspares,
     const int *node_of, int nnodes, struct ftk_world *w)
 {
     size_t n = (size_t)nranks, nodes = (size_t)nnodes;

@@ -26,9 +26,16 @@ struct ftk_kept {
     int *member; /* [nranks] the ranks, group by group */
 };
 
+/* What a running job can be repaired after, each with those before it. */
+enum ftk_repairs {
+    FTK_REPAIRS_NOTHING,
+    FTK_REPAIRS_PROCESSES,
+    FTK_REPAIRS_NODES /* mpirun goes on without the MPI daemon of a node */
+};
+
 struct ftk_world {
     const struct ftk_config *cfg;
-    bool repairs; /* failures are repaired in the job */
+    enum ftk_repairs repairs;
     int nranks, nspares, nnodes;
     int *node;   /* [nranks] node of each rank, from 0 */
     int *spares; /* [nnodes] spares on each node */
@@ -41,7 +48,7 @@ struct ftk_world {
 /* Make the world of a job.  node_of [nranks + nspares]: the node of each process, from 0 to
  * nnodes - 1, in the order of MPI_COMM_WORLD.  cfg stays in use.  The caller frees w, also after an
  * error.  FTKIT_ERR_NOMEM. */
-int ftk_world_make(const struct ftk_config *cfg, bool repairs, int nranks, int nspares,
+int ftk_world_make(const struct ftk_config *cfg, enum ftk_repairs repairs, int nranks, int nspares,
     const int *node_of, int nnodes, struct ftk_world *w);
 void ftk_world_free(struct ftk_world *w);
 
@@ -55,7 +62,7 @@ uint64_t ftk_world_bytes(const struct ftk_world *w, int level, uint64_t data, ui
 enum ftk_loss {
     FTK_LOSS_PROCESSES,      /* of working ranks */
     FTK_LOSS_NODE_PROCESSES, /* all processes of a node, whose MPI daemon lives */
-    FTK_LOSS_NODES           /* a node with its MPI daemon: the job ends and is relaunched */
+    FTK_LOSS_NODES           /* a node with its MPI daemon, which mpirun may not survive */
 };
 
 /* Where the state comes from after a loss, the first that has it. */
@@ -79,6 +86,12 @@ struct ftk_fate ftk_world_fate(struct ftk_world *w, int loss, const int *unit, i
 static inline int ftk_world_units(const struct ftk_world *w, int loss)
 {
     return loss == FTK_LOSS_PROCESSES ? w->nranks : w->nnodes;
+}
+
+/* Whether the job ends after a loss, whatever spares and data there are. */
+static inline bool ftk_world_ends(const struct ftk_world *w, int loss)
+{
+    return w->repairs < (loss == FTK_LOSS_NODES ? FTK_REPAIRS_NODES : FTK_REPAIRS_PROCESSES);
 }
 
 struct ftk_survival {

@@ -17,7 +17,7 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(job command builds survives in_turn victims all_cases pairwise selected once reference
     build top slurp scratch events event_texts packages ulfm_only asleep_in_waits
-    nodes_possible died_at_end near test_data write_file await_file process_of kill_rank
+    nodes_possible own_mpi died_at_end near test_data write_file await_file process_of kill_rank
     kill_process kill_mpirun);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');

@@ -38,8 +38,9 @@ static struct ftk_world world(const struct ftk_config *c, int nranks, int nspare
     int of[4096], n = nranks + nspares;
     for (int i = 0; i < n; i++)
         of[i] = i / per_node;
-    assert_int_equal(
-        ftk_world_make(c, true, nranks, nspares, of, (n + per_node - 1) / per_node, &w), FTKIT_OK);
+    assert_int_equal(ftk_world_make(c, FTK_REPAIRS_PROCESSES, nranks, nspares, of,
+                         (n + per_node - 1) / per_node, &w),
+        FTKIT_OK);
     return w;
 }
 
@@ -185,7 +186,7 @@ static struct ftk_fate by_plan(const struct ftk_world *w, int loss, const int *u
 {
     static struct running j;
     struct ftk_fate f = { w->cfg->h5_enabled ? FTK_SOURCE_FILES : FTK_SOURCE_NONE, false };
-    if (loss != FTK_LOSS_NODES) {
+    if (loss != FTK_LOSS_NODES || w->repairs == FTK_REPAIRS_NODES) {
         begin(&j, w);
         lose(&j, w, loss, unit, k);
         if (j.c.n > 0)
@@ -197,9 +198,11 @@ static struct ftk_fate by_plan(const struct ftk_world *w, int loss, const int *u
 }
 
 /* Compare all losses of one to three units, and the counts. */
-static void compare(const struct ftk_config *c, int nranks, int nspares, int per_node)
+static void compare_with(
+    const struct ftk_config *c, int nranks, int nspares, int per_node, enum ftk_repairs repairs)
 {
     struct ftk_world w = world(c, nranks, nspares, per_node);
+    w.repairs = repairs;
     for (int loss = FTK_LOSS_PROCESSES; loss <= FTK_LOSS_NODES; loss++) {
         int n = ftk_world_units(&w, loss);
         uint64_t source[4][FTK_SOURCES] = { { 0 } }, in_job[4] = { 0 };
@@ -213,9 +216,10 @@ static void compare(const struct ftk_config *c, int nranks, int nspares, int per
             struct ftk_fate want = by_plan(&w, loss, unit, k);
             struct ftk_fate got = ftk_world_fate(&w, loss, unit, k);
             if (got.source != want.source || got.in_job != want.in_job)
-                fail_msg("scheme %d map %d, %d ranks, %d spares, %d on a node: loss %d of %d %d %d "
-                         "(%d): source %d in job %d, the plan says %d, %d",
-                    c->scheme, c->map, nranks, nspares, per_node, loss, unit[0],
+                fail_msg(
+                    "repairs %d, scheme %d map %d, %d ranks, %d spares, %d on a node: loss %d of "
+                    "%d %d %d (%d): source %d in job %d, the plan says %d, %d",
+                    repairs, c->scheme, c->map, nranks, nspares, per_node, loss, unit[0],
                     k > 1 ? unit[1] : -1, k > 2 ? unit[2] : -1, k, got.source, got.in_job,
                     want.source, want.in_job);
             source[k][want.source]++;
@@ -231,6 +235,12 @@ static void compare(const struct ftk_config *c, int nranks, int nspares, int per
         }
     }
     ftk_world_free(&w);
+}
+
+static void compare(const struct ftk_config *c, int nranks, int nspares, int per_node)
+{
+    compare_with(c, nranks, nspares, per_node, FTK_REPAIRS_PROCESSES);
+    compare_with(c, nranks, nspares, per_node, FTK_REPAIRS_NODES);
 }
 
 static const int shapes[][3] = { { 1, 1, 1 }, { 2, 1, 1 }, { 4, 1, 5 }, { 5, 2, 2 }, { 6, 3, 3 },

@@ -1,0 +1,74 @@
+# The loss of an emulated node while a job of the solver runs.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+package FtkitNode;
+use strict;
+use warnings;
+use Exporter 'import';
+use FtkitTest;
+use Test::More;
+
+our @EXPORT = qw(loses);
+
+# The daemons of the job that has its files in DIR, by the name space of their node.
+sub daemons
+{
+    my ($dir) = @_;
+    my %of;
+    for my $p (glob('/proc/[0-9]*')) {
+        next if (readlink("$p/exe") // '') !~ /prted$/;
+        next if slurp("$p/environ") !~ /\Q$dir\E\b/;
+        $of{ readlink("$p/ns/uts") // '' } = $p =~ s{.*/}{}r;
+    }
+    return %of;
+}
+
+# Kill the daemon of the node of a rank; and, for good, all processes of the node, which is never seen
+# again.  Returns whether a daemon was killed, and how many other processes.
+sub lose_node
+{
+    my ($work, $rank, $for_good) = @_;
+    my ($pid) = split(' ', slurp("$work/pid.$rank"));
+    my $node = readlink("/proc/$pid/ns/uts") // '';
+    my %daemon = daemons($work);
+    my ($run) = slurp("/proc/$pid/environ") =~ m{\bFTKIT_RUN_STATE=([^\0]*)/};
+    my ($name) = slurp("/proc/$pid/environ") =~ /\bPMIX_HOSTNAME=([^\0]*)/;
+    return (0, 0) if !$daemon{$node} || !$run || !$name;
+    my $others = 0;
+    if ($for_good) {
+        open(my $f, '>', "$run/gone-$name") or die "$run: $!\n";
+        close($f);
+        $others = kill('KILL', grep { (readlink("/proc/$_/ns/uts") // '') eq $node
+            && (readlink("/proc/$_/exe") // '') =~ m{/mpi/} } map {m{(\d+)$}}
+            glob('/proc/[0-9]*'));
+    }
+    return (kill('KILL', $daemon{$node}), $others);
+}
+
+# A job of the solver of 60 steps that loses the node of a rank after a step (after => 25), and more
+# nodes (then => [[RANK, STEP], ...]).
+sub loses
+{
+    my ($name, $rank, $for_good, %o) = @_;
+    my @losses = ([$rank, delete $o{after} // 25], @{ delete $o{then} // [] });
+    my ($killed, $others) = (0, 0);
+    survives($name, spares => 2, faults => 0, timeout => 120,
+        solver => ['-d', '20', '-s', '60', '-p', 'pid'], %o, while => sub {
+            my ($work) = @_;
+            for (my $end = time() + 40; $killed < @losses && time() < $end;) {
+                my ($who, $after) = @{ $losses[$killed] };
+                my (undef, $step) = split(' ', slurp("$work/pid.$who"));
+                if (($step // 0) >= $after) {
+                    my ($daemon, $more) = lose_node($work, $who, $for_good);
+                    $killed += $daemon;
+                    $others += $more;
+                }
+                select(undef, undef, undef, 0.01);
+            }
+        });
+    is($killed, scalar(@losses), '... ' . @losses . ' killed daemon(s)');
+    ok($others >= @losses, '... and the processes of the node') if $for_good;
+    return;
+}
+
+1;
