@@ -228,6 +228,13 @@ for my $case ([ $twins, 3, 'flip.begin:4:1:EIO@0', qr/set 1 was not committed: t
     unlike($j->{log}, qr/a mistake of the program/, '... and the program is not blamed');
 }
 
+# the replica that says what differs sees the result of the vote last
+{
+    my $fault = 'flip.begin:3:1:EIO@0,vote.wait:0:*:late@0';
+    my $j = replicas(2, $twins, fault => $fault, run => [ '--relaunch', 3 ]);
+    is(right($twins, $j, faults => 1, like => qr/set 1 was not committed: the replicas of rank 0 differ in region 'data'/), '', $fault);
+}
+
 # a message has the time; or one replica has decided it for all
 {
     my $j = replicas(2, leads('time'), n => 2, spares => 0, env => \%messages);

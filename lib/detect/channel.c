@@ -158,6 +158,7 @@ int ftk_vote(struct ftk_chan *ch, int nranks, struct ftk_vote *v)
     int rc = MPI_Iallreduce(in, out, 1, vote_type, vote_op, ch->comm, &req);
     if (rc != MPI_SUCCESS)
         return ftk_chan_break(ch, rc, "vote");
+    (void)FTK_FAULT("vote.wait");
     ctx->detect.votes++; /* the wait may commit a set apart, which takes votes of its own */
     rc = ftk_chan_wait(ch, &req, 1, "vote");
     ctx->detect.votes--;

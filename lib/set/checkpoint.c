@@ -295,7 +295,7 @@ static int commit(struct writing *c)
                 (unsigned long long)c->w.like.set, ftkit_strerror((int)v.min[WORD_ERROR]));
         return (int)v.min[WORD_ERROR];
     }
-    rc = ftk_replicas_agreed(ctx, c->w.like.set, &c->compared, &v);
+    rc = ftk_replicas_agreed(&c->ch, c->w.like.set, &c->compared, &v);
     if (rc != FTKIT_OK)
         return rc;
     if (!ftk_vote_is_same(&v, WORD_SAME))

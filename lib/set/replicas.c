@@ -331,9 +331,20 @@ static void say_end(const struct ftkit_ctx *ctx, uint64_t set, const struct ftk_
                                             : ": they have other data at the first set");
 }
 
-int ftk_replicas_agreed(
-    struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comparison *c, const struct ftk_vote *v)
+/* The repair that ends the job revokes ch->comm, and a rank that has not seen the vote then never
+ * says what differs.  Who has ended this second vote knows that all have seen the first one.  The
+ * revocation may cut the second vote of the others, who go on all the same. */
+static void meet_before_end(struct ftk_chan *ch)
 {
+    struct ftk_vote again;
+    ftk_vote_init(&again);
+    (void)ftk_vote(ch, ch->ctx->nranks, &again);
+}
+
+int ftk_replicas_agreed(
+    struct ftk_chan *ch, uint64_t set, const struct ftk_comparison *c, const struct ftk_vote *v)
+{
+    struct ftkit_ctx *ctx = ch->ctx;
     if (ctx->cfg.replicas == 1)
         return FTKIT_OK;
     const int tries = (int)-v->min[WORD_TRIES];
@@ -348,6 +359,7 @@ int ftk_replicas_agreed(
     if (ctx->committed == 0 || tries >= MOST_TRIES) {
         ctx->replica.found += (uint64_t)tries;
         say_end(ctx, set, c);
+        meet_before_end(ch);
         return end_job(ctx, tries);
     }
     ftk_detect_raise(ctx);

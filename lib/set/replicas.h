@@ -41,7 +41,7 @@ enum { FTK_REPLICAS_AGAIN = 1 /* write the set again */ };
 /* FTKIT_OK: commit the set.  FTK_REPLICAS_AGAIN.  FTKIT_ERR_PEER: a repair follows, in which ranks
  * go back, or the job ends. */
 int ftk_replicas_agreed(
-    struct ftkit_ctx *ctx, uint64_t set, const struct ftk_comparison *c, const struct ftk_vote *v);
+    struct ftk_chan *ch, uint64_t set, const struct ftk_comparison *c, const struct ftk_vote *v);
 
 /* The set has ended with an error of some rank: the comparison does not count. */
 void ftk_replicas_undecided(struct ftkit_ctx *ctx, const struct ftk_comparison *c);
