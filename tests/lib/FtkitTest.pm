@@ -15,7 +15,7 @@ use File::Temp qw(tempdir);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(job command builds survives in_turn victims all_cases pairwise selected once reference
+our @EXPORT = qw(job command builds survives in_turn victims all_cases pairwise selected is_skipped once reference
     build top slurp scratch events event_texts packages ulfm_only asleep_in_waits
     nodes_possible own_mpi died_at_end near test_data write_file await_file process_of kill_rank
     kill_process kill_mpirun);
@@ -36,6 +36,9 @@ if (%wanted) {
     *Test::Builder::ok = sub { return $skipped ? $_[0]->skip("job $skipped: " . ($_[2] // '')) : goto &$ok };
     *Test::Builder::diag = sub { return $skipped ? () : goto &$diag };
 }
+
+# Whether the last job of the file was not wanted: nothing that its tests need has to run.
+sub is_skipped { return $skipped }
 
 sub top { return $top }
 sub build { return $build }
