@@ -247,14 +247,14 @@ SKIP: {
 # What a user has left, or uses: another one with the same context and directory is refused by a line
 # with both, and takes no slot, although root could read it.
 SKIP: {
-    skip('needs root, to be two users', 9) if $> != 0;
+    skip('needs root, to be two users', 10) if $> != 0;
     my ($first, $second) = (65_534, 65_533); # the second has no account
     my $all = tempdir('ftkit-test-XXXXXXXX', DIR => '/dev/shm', CLEANUP => 1);
     my ($sets, $slots) = ("$all/sets", "$all/slots");
     make_path($sets, $slots, "$all/tmp");
     chmod(01777, $all, $sets, $slots, "$all/tmp");
     my $can = "setpriv --reuid=$second --regid=$second --clear-groups -- ls '$solver'";
-    skip('other users cannot read the directory of the build', 9) if system("$can >/dev/null 2>&1") != 0;
+    skip('other users cannot read the directory of the build', 10) if system("$can >/dev/null 2>&1") != 0;
     my $user = sub {
         my ($as, %o) = @_;
         return start("$all/job" . ++our $jobs, as => $as, %o, env => { TMPDIR => "$all/tmp", HOME => "$all/tmp",
@@ -265,8 +265,8 @@ SKIP: {
     my $outlived = qr/restored set \d+ from memory that outlived the job/;
     my $line = qr{sets cannot be written to level\.hdf5\.directory = \Q$sets\E/default\.ftkit: Permission denied; the directory belongs to user $first, and this process belongs to user $second};
     my $j = $user->($first, fault => 'app.mid:*:14:kill', while => sub {
-        await_file("$sets/default.ftkit/set-*/manifest");
-        refused($user->($second, run => []), 'the sets of a user: another one is refused', $line);
+        ok(await_file("$sets/default.ftkit/set-*/manifest"), 'a user has a set');
+        refused($user->($second, run => []), '... and another one is refused', $line);
     }, args => ['-d', 100, '-o', "$all/out"]);
     isnt($j->{rc}, 0, '... whose job goes on, and is killed at last');
     my @left = map { [ $_, (stat)[4, 7, 9] ] } glob("$slots/ftkit-slot-*");
