@@ -164,6 +164,21 @@ static void probe_end(void)
     MPI_Mrecv(&x, 1, MPI_DOUBLE, &message, MPI_STATUS_IGNORE);
 }
 
+/* Its variable is registered. */
+static void gone_begin(void)
+{
+    double x = 3;
+    MPI_Comm_dup(comm, &other);
+    MPI_Send(&x, 1, MPI_DOUBLE, peer(), 12, other);
+    MPI_Mprobe(before(), 12, other, &matched, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&other);
+}
+static void gone_end(void)
+{
+    double x;
+    MPI_Mrecv(&x, 1, MPI_DOUBLE, &matched, MPI_STATUS_IGNORE);
+}
+
 static void add(void *in, void *inout, int *n, MPI_Datatype *type)
 {
     (void)type;
@@ -266,6 +281,8 @@ static const struct wrong {
         "a persistent receive of 1 items from rank 1 with tag 9" },
     { "a matched message in no variable", probe_begin, probe_end, FTKIT_ERR_STATE,
         "a message of rank 1 with tag 10, matched by a probe" },
+    { "a matched message of a freed communicator", gone_begin, gone_end, FTKIT_ERR_UNSUPPORTED,
+        "tag 12, matched by a probe and not received: its communicator has been freed" },
     { "an operation of the loop", op_begin, op_end, FTKIT_ERR_UNSUPPORTED,
         "its operation was not made before ftkit_recover()" },
     { "MPI_Comm_idup", idup_begin, idup_end, FTKIT_ERR_UNSUPPORTED, "MPI_Comm_idup under way" },

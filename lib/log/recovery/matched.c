@@ -55,6 +55,23 @@ static int put_message(struct ftk_saving *s, const struct ftk_unexp *m)
     return FTKIT_OK;
 }
 
+static int save_message(struct ftk_saving *s, const struct ftk_unexp *m)
+{
+    if (!is_message_registered(s->ctx, m))
+        return ftk_fail(FTKIT_ERR_STATE,
+            "a message of rank %d with tag %d, matched by a probe and not received: it is in no "
+            "registered variable (receive it before ftkit_checkpoint(), or register its variable "
+            "with ftkit_register_messages())",
+            m->rank, m->tag);
+    /* a restore knows the communicator by its context, which may be another one's then */
+    if (m->vc->state != FTK_VCOMM_LIVE)
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "a message of rank %d with tag %d, matched by a probe and not received: its "
+            "communicator has been freed",
+            m->rank, m->tag);
+    return put_message(s, m);
+}
+
 int ftk_matched_save(struct ftk_saving *s)
 {
     uint64_t n = 0;
@@ -63,13 +80,7 @@ int ftk_matched_save(struct ftk_saving *s)
     int rc = ftk_words_add(&s->w, n);
     ftk_log.stats.requests += n;
     for (const struct ftk_unexp *m = ftk_matched_first(); rc == FTKIT_OK && m; m = m->next)
-        rc = is_message_registered(s->ctx, m)
-                 ? put_message(s, m)
-                 : ftk_fail(FTKIT_ERR_STATE,
-                     "a message of rank %d with tag %d, matched by a probe and not received: it is "
-                     "in no registered variable (receive it before ftkit_checkpoint(), or "
-                     "register its variable with ftkit_register_messages())",
-                     m->rank, m->tag);
+        rc = save_message(s, m);
     return rc;
 }
 
