@@ -154,6 +154,12 @@ size_t ftk_p2p_unreported(int source);
  * the error may be all that r has received. */
 struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool *complete);
 
+/* ---- request/receives.c -------------------------------------------------------------- */
+
+/* Line apart: whether the receives under way let this rank cut.  One of a replay does not, when
+ * determinants prescribe its match: it is from before the cut. */
+bool ftk_receives_may_cut(void);
+
 /* ---- records ------------------------------------------------------------------------- */
 
 /* A message has arrived for the receive with that sequence number.  data [bytes] may be NULL when

@@ -52,10 +52,8 @@ static bool may_cut(void)
 {
     if (ftk_log.calls.seq < ftk_log.calls.n)
         return false;
-    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
-        if (r->kind == FTK_REQ_RECV && r->replay.match_known)
-            return false;
-    return !ftk_suppress_any_left() && !ftk_det_plan_left() && !is_overtaken();
+    return ftk_receives_may_cut() && !ftk_suppress_any_left() && !ftk_det_plan_left()
+           && !is_overtaken();
 }
 
 /* ---- steps ------------------------------------------------------------------------------- */

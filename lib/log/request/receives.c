@@ -1,14 +1,23 @@
-/* The numbers of the receives under way at a line: determinants name receives by them.
+/* The receives under way at a line, and their numbers: determinants name receives by them.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
 #include "log/determinant/det.h"
+#include "log/p2p.h"
 #include "log/base/part.h"
 
 static bool is_numbered(const struct ftk_req *r)
 {
     return r->kind == FTK_REQ_RECV && !r->internal;
+}
+
+bool ftk_receives_may_cut(void)
+{
+    for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
+        if (r->kind == FTK_REQ_RECV && r->replay.match_known)
+            return false;
+    return true;
 }
 
 /* Note the receives under way, for their determinants after the line. */
