@@ -157,8 +157,11 @@ struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool
 /* ---- request/receives.c -------------------------------------------------------------- */
 
 /* Line apart: whether the receives under way let this rank cut.  One of a replay does not, when
- * determinants prescribe its match: it is from before the cut. */
+ * determinants prescribe its match or its cancel: they are from before the cut.  Nor does one whose
+ * cancel the program has called, until the outcome is known. */
 bool ftk_receives_may_cut(void);
+/* One look at each receive whose cancel the program has called: it may never wait for it. */
+void ftk_receives_look_at_cancelled(void);
 
 /* ---- records ------------------------------------------------------------------------- */
 

@@ -43,6 +43,10 @@ int ftk_det_restore(const struct ftk_det *v, size_t n);
 bool ftk_det_plan_left(void);
 /* The number behind the line of a receive that is under way there. */
 uint32_t ftk_det_new_number(enum ftk_det_count counts, uint32_t number);
+/* The same of a receive that is complete.  If it was complete at the line, it has no number behind
+ * the line: the number is the one before, with this bit.  0: it was complete at the line before. */
+#define FTK_DET_OF_BEFORE (UINT32_C(1) << 31)
+uint32_t ftk_det_number_of_complete(uint32_t number);
 size_t ftk_det_count(void); /* since the line */
 
 /* log_ops.h: decide (decide.c).  The bytes of a value are in the fields n, a and b of MORE. */

@@ -64,6 +64,14 @@ uint32_t ftk_det_new_number(enum ftk_det_count counts, uint32_t number)
     return 0;
 }
 
+uint32_t ftk_det_number_of_complete(uint32_t number)
+{
+    if (number == 0 || number & FTK_DET_OF_BEFORE)
+        return 0;
+    const uint32_t behind = ftk_det_new_number(FTK_DET_RECEIVES, number);
+    return behind > 0 ? behind : number | FTK_DET_OF_BEFORE;
+}
+
 static uint32_t old_number(const struct numbers *of, uint32_t number)
 {
     if (number > of->n)

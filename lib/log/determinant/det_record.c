@@ -21,6 +21,15 @@ static int append_to(struct ftk_det_file *f, struct ftk_det det)
     return rc;
 }
 
+static void say_full(int rc)
+{
+    if (rc != FTKIT_OK)
+        ftk_report(FTKIT_ERROR,
+            "context %s: rank %d: %s: after a failure now the program may "
+            "not take the same course again",
+            ftk_log.ctx->cfg.name, ftk_log.me, ftk_detail_text());
+}
+
 /* Line apart: from the cut on determinants go to the files of both intervals, each with the numbers
  * that it has there.  So a repair finds them, whether the line of the cut is committed or not, and
  * whether this process knows that or not.  After the commit the interval before the line may count,
@@ -34,11 +43,14 @@ void ftk_det_append(struct ftk_det det)
         rc = append_to(ftk_det_other_file(),
             ftk_det_files.to == FTK_DET_SINCE_CUT ? ftk_det_of_after(det) : ftk_det_of_before(det));
     const int now = append_to(ftk_det_files.now, det); /* also when the other file is full */
-    if (rc != FTKIT_OK || now != FTKIT_OK)
-        ftk_report(FTKIT_ERROR,
-            "context %s: rank %d: %s: after a failure now the program may "
-            "not take the same course again",
-            ftk_log.ctx->cfg.name, ftk_log.me, ftk_detail_text());
+    say_full(rc != FTKIT_OK ? rc : now);
+}
+
+/* Append to the file of the interval before the line, if it may still count. */
+static void append_before(struct ftk_det det)
+{
+    if (ftk_det_files.now && !hold && ftk_det_files.to == FTK_DET_SINCE_COMMIT)
+        say_full(append_to(ftk_det_other_file(), det));
 }
 
 void ftk_det_hold(bool on)
@@ -52,8 +64,25 @@ static void recorded(void)
         ftk_log.mode->recorded();
 }
 
+void ftk_det_before_send(void)
+{
+    if (!ftk_det_counts())
+        return;
+    if (ftk_det_course.at < ftk_det_course.plan) /* no call in a send without a replay */
+        ftk_det_pass_nothings();
+    if (ftk_det_course.nothings == 0 || ftk_det_upcoming())
+        return;
+    ftk_det_append((struct ftk_det){ FTK_DET_NONE, ftk_det_course.nothings, 0, 0 });
+    ftk_det_course.nothings = 0;
+    recorded();
+}
+
+/* The outcome of a receive says what the program does next, by the number of the receive.  So the
+ * failed probes and tests before it are recorded first: a replay that finds something there may
+ * begin another receive with this number. */
 void ftk_det_received(uint32_t number, int source, int tag)
 {
+    ftk_det_before_send();
     ftk_det_append((struct ftk_det){ FTK_DET_RECV, number, source, tag });
     recorded();
 }
@@ -62,7 +91,13 @@ void ftk_det_cancelled(uint32_t number, bool cancelled)
 {
     if (!ftk_det_counts() || number == 0)
         return;
-    ftk_det_append((struct ftk_det){ FTK_DET_CANCEL, number, cancelled, 0 });
+    const uint32_t before = number & FTK_DET_OF_BEFORE;
+    const struct ftk_det det = { FTK_DET_CANCEL, number - before, cancelled, 0 };
+    ftk_det_before_send();
+    if (before)
+        append_before(det);
+    else
+        ftk_det_append(det);
     recorded();
 }
 
@@ -117,17 +152,4 @@ void ftk_det_found_nothing(void)
     ftk_set_up_nothing();
     if (ftk_det_counts())
         ftk_det_course.nothings++;
-}
-
-void ftk_det_before_send(void)
-{
-    if (!ftk_det_counts())
-        return;
-    if (ftk_det_course.at < ftk_det_course.plan) /* no call in a send without a replay */
-        ftk_det_pass_nothings();
-    if (ftk_det_course.nothings == 0 || ftk_det_upcoming())
-        return;
-    ftk_det_append((struct ftk_det){ FTK_DET_NONE, ftk_det_course.nothings, 0, 0 });
-    ftk_det_course.nothings = 0;
-    recorded();
 }

@@ -165,7 +165,7 @@ uint32_t ftk_det_begun(enum ftk_cancel_known *cancel)
 enum ftk_cancel_known ftk_det_await_cancel(uint32_t number)
 {
     unsigned turns = 0;
-    while (ftk_det_counts() && number > 0) {
+    while (ftk_det_counts() && number > 0 && !(number & FTK_DET_OF_BEFORE)) {
         const enum ftk_cancel_known known = cancel_of(number);
         if (known != FTK_CANCEL_UNKNOWN || !ftk_mode_await(&turns))
             return known;

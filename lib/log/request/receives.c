@@ -12,12 +12,28 @@ static bool is_numbered(const struct ftk_req *r)
     return r->kind == FTK_REQ_RECV && !r->internal;
 }
 
+/* Whether the outcome of a receive belongs before a cut, though the receive is under way.  The set
+ * has a receive under way as one that has just begun: its match and its cancel are free then. */
+static bool is_of_before(const struct ftk_req *r)
+{
+    return r->replay.match_known || r->replay.cancel != FTK_CANCEL_UNKNOWN || r->recv.cancelled;
+}
+
 bool ftk_receives_may_cut(void)
 {
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
-        if (r->kind == FTK_REQ_RECV && r->replay.match_known)
+        if (r->kind == FTK_REQ_RECV && is_of_before(r))
             return false;
     return true;
+}
+
+void ftk_receives_look_at_cancelled(void)
+{
+    for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
+        next = r->next; /* a look completes no later request */
+        if (r->kind == FTK_REQ_RECV && r->recv.cancelled && r->state == FTK_REQ_POSTED)
+            (void)ftk_match_posted(r); /* the request has the error, if there is one */
+    }
 }
 
 /* Note the receives under way, for their determinants after the line. */
@@ -43,11 +59,23 @@ static int cut(bool apart)
     return rc;
 }
 
-/* The line is committed, and its determinants begin: number the receives under way anew. */
+/* A receive that is complete, and for which the program has not waited, can still be cancelled, in
+ * vain.  Its old number may be that of another receive behind the line. */
+static void number_complete_ones(void)
+{
+    for (size_t i = 0; i < ftk_req_pool.used; i++) {
+        struct ftk_req *r = &ftk_req_pool.at[i];
+        if (is_numbered(r) && (r->state == FTK_REQ_COMPLETE || r->state == FTK_REQ_HALF))
+            r->recv.number = ftk_det_number_of_complete(r->recv.number);
+    }
+}
+
+/* The line is committed, and its determinants begin: number the receives anew. */
 static void pass_line(enum ftk_pass kind, bool first)
 {
     (void)kind;
     (void)first;
+    number_complete_ones();
     for (struct ftk_req *r = ftk_log.queue.first; r; r = r->next) {
         if (!is_numbered(r))
             continue;
