@@ -7,6 +7,7 @@
 #include "detect/detect.h"
 #include "log/p2p.h"
 #include "log/base/control.h"
+#include "log/base/control_state.h"
 
 #define SHORT 64 /* words of a message whose buffer is used again for the next one */
 #define LOOK 16  /* so many more messages under way than after the last look: look again */
@@ -74,7 +75,7 @@ static void copy_done(uint64_t *copy, size_t words)
 }
 
 /* No control message waits for its receiver: the program's call may be one that must not wait. */
-int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int context)
+int ftk_control_transmit(const uint64_t *w, size_t words, int dest, int tag, int context)
 {
     if (words > INT32_MAX / 2)
         return MPI_ERR_COUNT;
@@ -98,10 +99,15 @@ int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int con
     return rc;
 }
 
+int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int context)
+{
+    return ftk_control_is_of_state(context) ? ftk_control_state_send(w, words, dest, tag, context)
+                                            : ftk_control_transmit(w, words, dest, tag, context);
+}
+
 /* ---- messages that come -------------------------------------------------------------- */
 
-/* The kind of the messages with that tag; NULL: there is none. */
-static const struct ftk_control_kind *kind_of(int context, int tag)
+const struct ftk_control_kind *ftk_control_kind_of(int context, int tag)
 {
     const int of =
         ftk_context_counter(context) == FTK_COUNT_PROGRAM ? FTK_CONTROL_IN_BAND : context;
@@ -138,11 +144,13 @@ static int receive(MPI_Message *m, const MPI_Status *s, uint64_t **w, struct ftk
 
 int ftk_control_handle(int context, MPI_Message *m, const MPI_Status *s)
 {
-    const struct ftk_control_kind *k = kind_of(context, s->MPI_TAG);
+    const struct ftk_control_kind *k = ftk_control_kind_of(context, s->MPI_TAG);
     struct ftk_control c = { .context = context, .source = s->MPI_SOURCE };
     uint64_t *w;
     int rc = receive(m, s, &w, &c);
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS && k && k->of_state)
+        rc = ftk_control_state_came(&c, s->MPI_TAG);
+    else if (rc == MPI_SUCCESS)
         rc = k ? k->handle(&c) : MPI_ERR_INTERN;
     free(w);
     return rc;

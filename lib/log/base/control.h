@@ -4,7 +4,8 @@
  *
  * A part of the log registers the kinds of control messages that it sends (part.h: controls).  The
  * context and the tag of a message say of which kind it is.  All of them are counted
- * (peers.h).  None is in the log of its sender. */
+ * (peers.h).  None is in the sender log of payload/; a kind may be `of_state`
+ * (control_state.h). */
 #ifndef FTK_LOG_CONTROL_H
 #define FTK_LOG_CONTROL_H
 
@@ -23,6 +24,11 @@ struct ftk_control_kind {
     int tag;     /* no other kind of the context has it; in band: FTK_CONTROL_TAG */
     /* A message is received.  MPI codes. */
     int (*handle)(const struct ftk_control *c);
+    /* handle() changes the state that a set has.  A set waits for these messages, and a rollback
+     * neither loses one nor handles one twice.  All kinds of a context of own_comms.h are of_state,
+     * or none is.  They are sent in calls of the program or in progress(), not in handle() or
+     * serve().  A rank that replays sends the same ones to each rank, in the same order. */
+    bool of_state;
 };
 
 /* In band: a control message of this kind goes before a message of the program, on the communicator
@@ -33,6 +39,16 @@ enum { FTK_CONTROL_IN_BAND = -1, FTK_CONTROL_TAG = INT32_MAX }; /* MPI_TAG_UB of
 /* Send words of 64 bits to a rank, on a communicator of the log.  The caller may change w at once.
  * MPI codes. */
 int ftk_control_send(const uint64_t *w, size_t words, int dest, int tag, int context);
+/* For control_state.c: hand a message to the MPI, and count it. */
+int ftk_control_transmit(const uint64_t *w, size_t words, int dest, int tag, int context);
+/* The kind of the messages with that tag; NULL: there is none. */
+const struct ftk_control_kind *ftk_control_kind_of(int context, int tag);
+/* Whether the kinds of a context are of_state. */
+static inline bool ftk_control_is_of_state(int context)
+{
+    const unsigned own = (unsigned)(context - FTK_LOG_PROGRAM_COMMS);
+    return own < FTK_LOG_COMMS - FTK_LOG_PROGRAM_COMMS && ftk_parts.of_state >> own & 1;
+}
 
 /* Whether a message that a probe has found on a communicator of the program is a control
  * message. */

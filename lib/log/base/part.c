@@ -16,12 +16,23 @@ static void add_controls(struct ftk_parts *t, const struct ftk_part *p, size_t *
 {
     for (size_t i = 0; i < p->ncontrols; i++) {
         const struct ftk_control_kind *k = &p->controls[i];
-        for (size_t j = 0; j < *n; j++)
+        for (size_t j = 0; j < *n; j++) {
             assert(k->context != t->controls[j]->context || k->tag != t->controls[j]->tag);
+            assert(
+                k->context != t->controls[j]->context || k->of_state == t->controls[j]->of_state);
+        }
         assert(*n + 1 < FTK_PARTS_MOST);
         t->controls[(*n)++] = k;
         t->in_band = t->in_band || k->context == FTK_CONTROL_IN_BAND;
+        assert(!k->of_state || k->context != FTK_CONTROL_IN_BAND);
+        if (k->of_state)
+            t->of_state |= UINT64_C(1) << (k->context - FTK_LOG_PROGRAM_COMMS);
     }
+}
+
+static const struct ftk_part *serving(const struct ftk_part *p)
+{
+    return p->serves ? p->serves() : p;
 }
 
 void ftk_parts_begin(const struct ftk_part *const *all, size_t n)
@@ -29,8 +40,11 @@ void ftk_parts_begin(const struct ftk_part *const *all, size_t n)
     struct ftk_parts *t = &ftk_parts;
     size_t progress = 0, serve = 0, turn = 0, controls = 0;
     memset(t, 0, sizeof *t);
+    for (size_t i = 0; i < n; i++)
+        if (serving(all[i]))
+            add_controls(t, serving(all[i]), &controls);
     for (size_t i = 0; i < n; i++) {
-        const struct ftk_part *p = all[i]->serves ? all[i]->serves() : all[i];
+        const struct ftk_part *p = serving(all[i]); /* may depend on the kinds of messages */
         if (!p)
             continue;
         t->v[t->n++] = p;
@@ -41,7 +55,6 @@ void ftk_parts_begin(const struct ftk_part *const *all, size_t n)
         if (p->turn)
             t->turn[turn++] = p->turn;
         t->announces += p->announces;
-        add_controls(t, p, &controls);
     }
 }
 

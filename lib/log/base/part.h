@@ -178,7 +178,9 @@ extern struct ftk_parts {
     ftk_look_fn *progress[FTK_PARTS_MOST], *serve[FTK_PARTS_MOST];
     ftk_turn_fn *turn[FTK_PARTS_MOST];
     const struct ftk_control_kind *controls[FTK_PARTS_MOST]; /* all kinds, then NULL */
-    bool in_band;     /* some control messages go among the messages of the program */
+    bool in_band; /* some control messages go among the messages of the program */
+    uint64_t
+        of_state; /* bit c: the messages of own context c change the state of a set (control.h) */
     size_t announces; /* numbers for each rank, of all parts */
 } ftk_parts;
 

@@ -10,7 +10,9 @@
  *   log.determinants comes after both.
  * - In a wait collectives go on first, then receives, then the mode answers other ranks.
  * - In a repair the messages of the program come before control messages, and the suppression
- *   points before the determinants. */
+ *   points before the determinants.
+ * - At a cut the control messages that have come are handled before other parts save their
+ *   state. */
 #ifndef FTK_LOG_PARTS_H
 #define FTK_LOG_PARTS_H
 
@@ -19,6 +21,7 @@
     X(contexts)   /* recovery/contexts.c: the communicators of an epoch */                         \
     X(messages)   /* recovery/withdraw.c: messages of the program in a repair */                   \
     X(control)    /* base/control.c: control messages */                                           \
+    X(streams)    /* base/control_state.c: control messages that change the state of a set */      \
     X(types)      /* base/dtype.c: facts of datatypes */                                           \
     X(over)       /* base/runtime.c: the handle of a send that is complete at once */              \
     X(slog)       /* payload/sender_log.c: log entries */                                          \

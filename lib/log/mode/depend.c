@@ -240,7 +240,9 @@ static int take_deps(const struct ftk_control *c)
     return MPI_SUCCESS;
 }
 
-static const struct ftk_control_kind vectors = { FTK_CONTROL_IN_BAND, FTK_CONTROL_TAG, take_deps };
+static const struct ftk_control_kind vectors = {
+    .context = FTK_CONTROL_IN_BAND, .tag = FTK_CONTROL_TAG, .handle = take_deps
+};
 
 static int recv_all(int context, int source)
 {

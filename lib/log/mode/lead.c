@@ -232,7 +232,9 @@ static int handle_dets(const struct ftk_control *c)
     return take_dets(c->w, c->words);
 }
 
-static const struct ftk_control_kind outcomes = { FTK_LOG_DET_COMM, TAG_LEAD, handle_dets };
+static const struct ftk_control_kind outcomes = {
+    .context = FTK_LOG_DET_COMM, .tag = TAG_LEAD, .handle = handle_dets
+};
 
 static bool await(unsigned *turns)
 {

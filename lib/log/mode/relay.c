@@ -281,10 +281,13 @@ static int take_ack(const struct ftk_control *c)
     return MPI_SUCCESS;
 }
 
-static const struct ftk_control_kind before_messages = { FTK_CONTROL_IN_BAND, FTK_CONTROL_TAG,
-    store_dets };
-static const struct ftk_control_kind of_rounds[] = { { FTK_LOG_DET_COMM, TAG_REPLICATE, keep_dets },
-    { FTK_LOG_DET_COMM, TAG_ACK, take_ack } };
+static const struct ftk_control_kind before_messages = {
+    .context = FTK_CONTROL_IN_BAND, .tag = FTK_CONTROL_TAG, .handle = store_dets
+};
+static const struct ftk_control_kind of_rounds[] = {
+    { .context = FTK_LOG_DET_COMM, .tag = TAG_REPLICATE, .handle = keep_dets },
+    { .context = FTK_LOG_DET_COMM, .tag = TAG_ACK, .handle = take_ack }
+};
 
 /* ---- in a repair --------------------------------------------------------------------- */
 

@@ -76,7 +76,9 @@ static int handle_stop(const struct ftk_control *c)
     return MPI_SUCCESS;
 }
 
-static const struct ftk_control_kind stop = { FTK_CONTROL_IN_BAND, FTK_CONTROL_TAG, handle_stop };
+static const struct ftk_control_kind stop = {
+    .context = FTK_CONTROL_IN_BAND, .tag = FTK_CONTROL_TAG, .handle = handle_stop
+};
 
 static int absorb(int context, int source)
 {

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "log/base/control.h"
+#include "log/base/control_state.h"
 #include "log/mode.h"
 #include "log/p2p.h"
 #include "draining.h"
@@ -139,7 +140,8 @@ static int drain_late_from(const struct ftk_channel *s)
 int ftk_drain_late(bool *all)
 {
     int rc = FTKIT_OK;
-    *all = true;
+    ftk_control_state_serve();
+    *all = !ftk_control_state_lacks();
     ftk_drain_poll();
     for (size_t i = 0; rc == FTKIT_OK && i < ftk_log.channels.table.n; i++) {
         if (!lacks(&ftk_log.channels.v[i]))

@@ -10,7 +10,8 @@
  *   CATCH_UP      is a collective behind its first   yes: look, collectives go on; again
  *      | no       execution?
  *   MEET          all ranks exchange their counts.   no: RECEIVE
- *      | yes      Has some rank collectives under way?  From here on they stand still.
+ *      | yes      Has some rank collectives under way, or control messages of state?  From here on
+ *      |          both stand still.
  *   RELEASE_HERE  is a send held back?               yes: look; again
  *      | no
  *   MEET_AGAIN    all ranks exchange their counts
@@ -18,7 +19,8 @@
  *   RECEIVE       take all announced messages
  *      |
  *   RECORD        is a message not recorded, or a    yes: look at all requests; again
- *      | no       send not over?
+ *      | no       send not over, or a control
+ *      |          message of state not handled?
  *      |---- planes, and MEET said yes, and this is the first time, or ADVANCE said yes: ADVANCE
  *   SETTLE        is a determinant in danger?        yes: look; again
  *      | no

@@ -6,6 +6,7 @@
 #include "detect/nap.h"
 #include "detect/sparse.h"
 #include "log/base/alone.h"
+#include "log/base/control_state.h"
 #include "log/coll.h"
 #include "log/recovery/matrix.h"
 #include "log/mode.h"
@@ -70,12 +71,12 @@ static int announce(struct ftk_chan *ch, bool continues, bool *any)
     return rc;
 }
 
-/* All ranks meet here.  From then on no collective makes progress.  Collectives under way may have
- * sent messages meanwhile: then the ranks announce their counts again.  *under_way: some rank has
- * collectives under way. */
-static int meet(struct ftk_chan *ch, bool *under_way)
+/* All ranks meet here.  From then on no collective makes progress.  Collectives under way, or parts
+ * with control messages of state, may have sent messages meanwhile: then the ranks announce their
+ * counts again.  *again: on some rank. */
+static int meet(struct ftk_chan *ch, bool *again)
 {
-    int rc = announce(ch, ftk_coll_any(), under_way);
+    int rc = announce(ch, ftk_coll_any() || ftk_parts.of_state != 0, again);
     ftk_log.line.state = FTK_LINE_HERE;
     return rc;
 }
@@ -99,6 +100,15 @@ static void complete_pairs(void)
     for (int i = 0; (r = ftk_req_numbered(i)) != NULL; i++)
         if (r->state == FTK_REQ_HALF)
             (void)ftk_req_progress(r); /* the request has the error, if there is one */
+}
+
+/* Nothing of the program makes progress any more, so these numbers are the last ones. */
+static int meet_again(struct ftk_chan *ch)
+{
+    const struct ftk_sure s = { ch->comm, ch, "draining" };
+    bool any;
+    const int rc = announce(ch, false, &any);
+    return rc == FTKIT_OK ? ftk_control_state_announce(&s, &ftk_log.line.rounds) : rc;
 }
 
 static uint64_t messages_sent(void)
@@ -137,11 +147,11 @@ static int ask(struct ftk_chan *ch, enum ftk_draining_state state, bool *yes)
     case FTK_DRAINING_MEET:
         return meet(ch, yes);
     case FTK_DRAINING_MEET_AGAIN:
-        return announce(ch, false, yes);
+        return meet_again(ch);
     case FTK_DRAINING_RECEIVE:
         return ftk_drain_all(NULL, line_progress, ch);
     case FTK_DRAINING_RECORD:
-        *yes = is_unrecorded() || ftk_parts_send();
+        *yes = is_unrecorded() || ftk_control_state_lacks() || ftk_parts_send();
         return FTKIT_OK;
     case FTK_DRAINING_ADVANCE:
         return advance_collectives(ch, yes);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "core/tags.h"
-#include "log/base/control.h"
+#include "log/base/control_state.h"
 #include "log/p2p.h"
 
 /* The numbers for one rank, on their way to that rank. */
@@ -37,6 +37,10 @@ static int by_rank(const void *x, const void *y)
 /* How many messages the sender had sent on a channel to this rank at its cut. */
 static int note_count(int source, const uint64_t *w)
 {
+    if (ftk_control_is_of_state((int)w[0])) {
+        ftk_control_state_announced(source, (int)w[0], w[2]);
+        return FTKIT_OK;
+    }
     struct ftk_channel *s = ftk_channel_find((int)w[0], source, (int)w[1]);
     if (!s)
         return FTKIT_ERR_NOMEM;
@@ -121,6 +125,24 @@ static size_t list_counts(struct number *v)
     return n;
 }
 
+/* Send the numbers of messages of the program, and of control messages that the set waits for. */
+static int send_counts(uint64_t set)
+{
+    const size_t controls = ftk_control_state_sent(NULL), most = ftk_log.sent.table.n + controls;
+    struct ftk_control_sent *c = malloc((controls + 1) * sizeof *c);
+    struct number *v = malloc((most + 1) * sizeof *v);
+    int rc = c && v ? FTKIT_OK : no_memory();
+    if (rc == FTKIT_OK) {
+        const size_t n = list_counts(v), more = ftk_control_state_sent(c);
+        for (size_t i = 0; i < more; i++)
+            v[n + i] = (struct number){ c[i].rank, c[i].context, 0, c[i].n };
+        rc = send_lists(FTK_TAG_COUNTS, set, v, n + more);
+    }
+    free(c);
+    free(v);
+    return rc;
+}
+
 /* The same for early messages. */
 static size_t list_early(struct number *v)
 {
@@ -134,16 +156,19 @@ static size_t list_early(struct number *v)
     return n;
 }
 
-int ftk_numbers_send(int tag, uint64_t set)
+static int send_early(uint64_t set)
 {
-    const bool counts = tag == FTK_TAG_COUNTS;
-    const size_t most = counts ? ftk_log.sent.table.n : ftk_log.channels.table.n;
-    struct number *v = malloc((most + 1) * sizeof *v);
+    struct number *v = malloc((ftk_log.channels.table.n + 1) * sizeof *v);
     if (!v)
         return no_memory();
-    int rc = send_lists(tag, set, v, counts ? list_counts(v) : list_early(v));
+    int rc = send_lists(FTK_TAG_EARLY, set, v, list_early(v));
     free(v);
     return rc;
+}
+
+int ftk_numbers_send(int tag, uint64_t set)
+{
+    return tag == FTK_TAG_COUNTS ? send_counts(set) : send_early(set);
 }
 
 /* Take a list that a matched probe has found. */
