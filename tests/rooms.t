@@ -3,9 +3,9 @@
 # of request, a kind of determinant and a kind of memory are one file and one line each: the library
 # is built once more with the scheme triple (two buddies), the place object (no file that can be mapped), the level
 # plain (files without HDF5), the mode count (counts sends), the part witness (sees what happens to
-# the log), the kind of request countdown (complete after some looks), the kind of determinant draw (a
-# rank by chance) and the kind of memory walled (the process can neither read nor write it), and jobs
-# lose processes with them.
+# the log), the part courier (sends amounts by control messages), the kind of request countdown
+# (complete after some looks), the kind of determinant draw (a rank by chance) and the kind of memory
+# walled (the process can neither read nor write it), and jobs lose processes with them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -62,6 +62,10 @@ add_line('lib/core/det_modes.h', 'NODE', 'X(COUNT, count)');
 system("cp '$top/tests/rooms/count.c' '$here/lib/log/mode/mode_count.c'") == 0 or die "cp\n";
 add_line('lib/log/base/parts.h', 'coll', 'X(witness)');
 system("cp '$top/tests/rooms/witness.c' '$here/lib/log/coll/witness.c'") == 0 or die "cp\n";
+add_line('lib/log/base/parts.h', 'coll', 'X(courier)');
+add_line('lib/log/base/own_comms.h', 'DET_COMM', 'X(COURIER)');
+system("cp '$top/tests/rooms/courier.c' '$here/lib/log/coll/courier.c'") == 0 or die "cp\n";
+system("cp '$top/tests/rooms/couriers.c' '$here/tests/mpi/'") == 0 or die "cp\n";
 add_line('lib/log/request/req_kinds.h', 'COLL', 'X(COUNTDOWN, countdown)');
 system("cp '$top/tests/rooms/countdown.c' '$here/lib/log/request/kind_countdown.c'") == 0 or die "cp\n";
 system("cp '$top/tests/rooms/countdowns.c' '$here/tests/mpi/'") == 0 or die "cp\n";
@@ -78,7 +82,7 @@ my $lib = '$(TEST_OBJ)';
 delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL);
 if (!(builds('the library is built with one file and one line more for each', 900,
         qq(cd "$here" && exec make -j2 BUILD=build CC_OPT=-O1 LIB_OBJ="\\$lib" PROGRAM_OBJ="\\$objects" )
-            . 'build/mpi/solver build/mpi/farm build/mpi/countdowns build/mpi/draws build/mpi/walls build/ftkit'))[0])
+            . 'build/mpi/solver build/mpi/farm build/mpi/countdowns build/mpi/draws build/mpi/couriers build/mpi/walls build/ftkit'))[0])
 {
     done_testing();
     exit 1;
@@ -291,6 +295,74 @@ for my $line (qw(together apart)) {
         '... a new process has nothing to drain or to withdraw');
     ok(!(grep { !$_->[5] || $_->[6] } @stay), '... each rank that stays has the numbers of others')
         or diag(explain(\%repair));
+}
+
+# ---- control messages that change the state of a set: each one counts once ------------------------
+
+sub couriers # a job whose ranks send amounts to each other; its result
+{
+    my ($name, %o) = @_;
+    my $want = delete $o{kills} // 1;
+    my $j = logged({ name => 'couriers', args => $o{args} // [] }, from => "$here/build", %o,
+        env => { FTKIT_CHECKPOINT_PERIOD => '3 calls', %{ $o{env} // {} } });
+    my ($result) = $j->{result} =~ /^(OK step 240 hash \w+ 0 wrong)/;
+    my $kills = grep {/: kill$/} @{ $j->{faults} };
+    ok($j->{rc} == 0 && $result && $kills >= ($want > 0) && $kills <= $want
+            && $j->{log} !~ /^handles: |is not what it was/m, "courier: $name")
+        or diag("rc $j->{rc}, $j->{result}, faults @{$j->{faults}}\n", substr($j->{log}, 0, 3000));
+    return ($result // '', "$j->{log}\n" . event_texts("$j->{dir}/events"));
+}
+
+my $sums;
+for my $line (qw(together apart)) {
+    my ($result, $said) = couriers("no rank is lost, line = $line", kills => 0,
+        env => { FTKIT_CHECKPOINT_LINE => $line });
+    $sums //= $result;
+    is($result, $sums, '... and the result is right');
+    my @kept = $said =~ /rank \d+ keeps (\d+) of its \d+ control messages at the end$/mg;
+    # each rank sends more than 300; a line apart may have been some steps ago
+    is(scalar(grep { $_ < ($line eq 'apart' ? 300 : 30) } @kept), 4, '... a line drops the messages before it')
+        or diag("@kept");
+}
+for my $line (qw(together apart)) {
+    for my $teams ([ FTKIT_LOG_TEAMS => 'rank' ], [ FTKIT_LOG_TEAM_SIZE => 2 ], [ FTKIT_LOG_TEAMS => 'all' ]) {
+        my $name = "@$teams, line = $line";
+        my ($result, $said) = couriers($name, fault => 'app.mid:1:121:kill',
+            env => { FTKIT_CHECKPOINT_LINE => $line, @$teams });
+        is($result, $sums, '... and the result is right');
+        like($said, qr/the courier has posted [1-9]\d* amounts in replays$/m, '... a replay posts again')
+            if $teams->[1] ne 'all'; # then no rank is ahead
+    }
+}
+# a rank handles nothing until a set waits for it: without that wait no message would be in a set
+for my $line (qw(together apart)) {
+    is((couriers("rank 2 handles at lines, line = $line", fault => 'control.deaf:2:*:EIO,app.mid:1:151:kill',
+            env => { FTKIT_CHECKPOINT_LINE => $line, FTKIT_LOG_TEAMS => 'all' }))[0], $sums,
+        '... and the result is right');
+}
+# seeded: one or two kills at any point; the two ranks are not each other's buddies
+srand($ENV{FTKIT_TEST_SEED} // 36);
+for my $line (qw(together apart)) {
+    my @points = (qw(courier.post courier.take app.mid),
+        $line eq 'apart' ? qw(apart.cut apart.counts apart.late apart.tail apart.vote apart.commit)
+                         : qw(log.drained ckpt.sealed ckpt.voted));
+    my $kill = sub {
+        my ($rank, $point) = @_;
+        my $most = $point =~ /^courier/ ? 300 : $point eq 'app.mid' ? 220 : $point =~ /^apart/ ? 4
+            : $point =~ /^log\.set/ ? 1 : 40;
+        return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand($most));
+    };
+    for my $kills (1, 2, 2) {
+        my $rank = int(rand(4));
+        my @faults = $kill->($rank, one_of(@points));
+        # a point of a repair is passed when another rank is lost
+        @faults = ($kill->(($rank + 2) % 4, 'app.mid'),
+            $kill->($rank, one_of(@points, qw(log.settle log.settled)))) if $kills > 1;
+        my @teams = @{ one_of([ FTKIT_LOG_TEAMS => 'rank' ], [ FTKIT_LOG_TEAM_SIZE => 2 ], [ FTKIT_LOG_TEAMS => 'all' ]) };
+        is((couriers("@faults, @teams, line = $line", fault => join(',', @faults), kills => $kills,
+                spares => 4, env => { FTKIT_CHECKPOINT_LINE => $line, @teams }))[0], $sums,
+            '... and the result is right');
+    }
 }
 
 # ---- the kind of request: some are under way at each set, alone and among messages -----------------
