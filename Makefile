@@ -123,9 +123,9 @@ UNIT := $(if $(LAYER),$(UNIT),$(filter-out %/t_image %/t_late %/t_tail %/t_overt
 MPI_TESTS := $(patsubst tests/mpi/%.c,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.c))
 CONFORM := $(if $(LAYER),$(patsubst tests/conform/%.c,$(BUILD)/conform/%,$(wildcard tests/conform/*.c)))
 FTESTS := $(if $(FORTRAN),$(patsubst tests/fortran/%.f90,$(BUILD)/ftests/%,$(wildcard tests/fortran/*.f90)))
-# one source for mpif.h and the modules mpi and mpi_f08; calls and refused: with libftkit_mpi
+# one source for mpif.h and the modules mpi and mpi_f08; calls, refused and windows: with libftkit_mpi
 FBIND := $(if $(FORTRAN),$(foreach b,mpifh mpi f08,$(foreach p,regions $(if $(LAYER),calls bare \
-    refused),$(BUILD)/ftests/$p_$b)))
+    refused windows),$(BUILD)/ftests/$p_$b)))
 FTESTS += $(FBIND) $(if $(and $(FORTRAN),$(LAYER)),$(foreach b,MPIFH F08,$(BUILD)/ftests/past_$b))
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
 # the examples again, with fault points, for the failure tests
@@ -310,6 +310,7 @@ FFOR_f08 = -DUSE_F08 $(FFLAGS_ALL)
 FBIND_calls := foreign p2p edges coll ahead calls
 FBIND_bare := $(FBIND_calls)
 FBIND_refused := refused
+FBIND_windows := windows
 FBIND_regions := regions
 FBIND_SRC = $(FBIND_$(firstword $(subst _, ,$(@F))):%=tests/fortran/%.F90)
 $(BUILD)/ftests/regions_mpi $(BUILD)/ftests/regions_f08: FFLAGS += -std=gnu -Wno-unused-parameter
@@ -318,7 +319,7 @@ $(FBIND): $(wildcard tests/fortran/*.F90 tests/fortran/*.h tests/fortran/*.inc) 
 	@$(say) mkdir -p $@.mods
 	$(MPIFC) -cpp -ffree-line-length-none $(CC_OPT) $(FFOR_$(lastword $(subst _, ,$(@F)))) \
 	    -Wno-compare-reals -Itests/fortran -I$(FMOD) -J$@.mods -o $@ $(FBIND_SRC) $(FC_OBJ) \
-	    $(if $(filter calls_% refused_%,$(@F)),$(LAYER)) $(BUILD)/libftkit_fortran.a $(TEST_LIB) \
+	    $(if $(filter calls_% refused_% windows_%,$(@F)),$(LAYER)) $(BUILD)/libftkit_fortran.a $(TEST_LIB) \
 	    $(PKG_LIBS) $(LDFLAGS)
 # what comes before libftkit_mpi wins
 $(BUILD)/ftests/past_%: tests/fortran/small.f90 tests/fortran/behind.c \

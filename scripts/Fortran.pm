@@ -13,7 +13,8 @@ our @EXPORT_OK = qw(fortran);
 
 # Specific procedures without a C function of their own: refused in the same way as the C function.
 my %more = (MPI_Win_allocate => ['win_allocate_cptr'],
-    MPI_Win_allocate_shared => ['win_allocate_shared_cptr']);
+    MPI_Win_allocate_shared => ['win_allocate_shared_cptr'],
+    MPI_Win_shared_query => ['win_shared_query_cptr']);
 
 # In mpi_f08 of Open MPI 5.0 these functions lack the argument info, so the error is in the place
 # where the request is in the other bindings.
@@ -22,12 +23,13 @@ my %no_info = map { $_ => 1 } qw(MPI_Psend_init MPI_Precv_init);
 # Arguments that are both input and output; other handles behind a * are output only.
 my %inout = map { $_ => 1 } qw(Comm_free.comm Comm_disconnect.comm Type_free.type Op_free.op
     Wait.request Test.request Request_free.request Cancel.request Start.request
-    Mrecv.message Imrecv.message);
+    Mrecv.message Imrecv.message Win_free.win);
 
 # Types MPI_Xxx for which a function converts handles: its name contains Xxx.
-my %handle = map { $_ => 1 } qw(Comm Datatype Group Op Info Request Message);
+my %handle = map { $_ => 1 } qw(Comm Datatype Group Op Info Request Message Win);
 my %null = (Datatype => 'MPI_DATATYPE_NULL', Comm => 'MPI_COMM_NULL', Group => 'MPI_GROUP_NULL',
-    Op => 'MPI_OP_NULL', Request => 'MPI_REQUEST_NULL', Message => 'MPI_MESSAGE_NULL');
+    Op => 'MPI_OP_NULL', Request => 'MPI_REQUEST_NULL', Message => 'MPI_MESSAGE_NULL',
+    Win => 'MPI_WIN_NULL');
 
 sub converter
 {
@@ -44,7 +46,7 @@ sub argument
     my ($what) = $plain =~ /^MPI_(\w+)/;
     return ('', "f_buffer($name)", '') if $plain eq 'void*';
     return ('', "*$name", '') if $plain =~ /^(?:int|MPI_Aint)$/ && !$array;
-    if ($plain =~ /^(?:int|int\*|MPI_Aint)$/) {
+    if ($plain =~ /^(?:int|int\*|MPI_Aint\*?)$/) {
         my $before = $array ? '' # MPI_Graph_create, too, has an index
             : $name eq 'flag' ? "*flag = 0;\n"
             : $name =~ /^(?:index|outcount)$/ ? "*$name = MPI_UNDEFINED;\n" : '';

@@ -20,16 +20,18 @@ for my $name (@names) {
     my $source = slurp(top() . "/tests/conform/$name.c");
     my ($ranks) = $source =~ m{^/\* ranks: ([\d ]+)$}m;
     my ($levels) = $source =~ m{^ \* levels: ([a-z ]+)$}m; # of thread support
+    my ($teams) = $source =~ m{^ \* teams: (all)$}m; # runs so, too
     ok($ranks, "$name says how many ranks") or next;
     for my $how (map { my $n = $_; map { [$n, $_] } split ' ', $levels // 'any' } split ' ', $ranks) {
         my ($n, $level) = @$how;
-        for my $team (all_cases() ? 0 : (), 1, $n) {
+        for my $team (all_cases() ? 0 : (), 1, $n, $teams // ()) {
+            my %teams = $team eq 'all' ? (FTKIT_LOG_TEAMS => 'all') : (FTKIT_LOG_TEAM_SIZE => $team || 1);
             my $what = ($team ? "teams of $team" : 'without ftkit') . ($levels ? ", $level" : '');
             my @mca = $name eq 'mprobe' ? (OMPI_MCA_smsc => '^cma') : (); # the sender is needed
             my $j = job(n => $n, spares => 0, program => build() . "/conform/$name", args => [],
                 env => { @mca, FTKIT_LEVEL_HDF5_ENABLED => 'false', CONFORM_LEVEL => $level,
                     FTKIT_LOG_ENABLED => $team ? 'true' : 'false',
-                    FTKIT_LOG_TEAM_SIZE => $team || 1, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+                    %teams, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
             ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK \d+$/m, "$name, $n ranks, $what")
                 or diag(substr($j->{log}, 0, 3000));
         }

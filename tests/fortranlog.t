@@ -40,6 +40,18 @@ for my $b (@bindings) {
     is("@{[sort keys %functions]}", "@{[sort grep { !/$not/ } @table]}", '... all of them');
 }
 
+# ---- windows
+
+for my $b (@bindings) {
+    for my $teams (qw(rank all)) {
+        my $j = job(n => 3, spares => 0, program => build() . "/ftests/windows_$b", args => [],
+            env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true',
+                FTKIT_LOG_TEAMS => $teams, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+        ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK \d+$/m, "$b: windows, teams of $teams")
+            or diag(substr($j->{log}, 0, 3000));
+    }
+}
+
 # ---- calls that would go past the log
 
 my %past = (MPIFH => 'mpif.h and the module mpi', F08 => 'mpi_f08');

@@ -4,8 +4,9 @@
  *
  * tests/conform.t runs every tests/conform/NAME.c without ftkit, with the message log and a
  * team for each rank, and with the message log and one team.  The head comment of a program
- * has a line "ranks: 2 4" with the numbers of ranks, and names the rules and the sections of
- * MPI 4.0 they come from.  main() is
+ * has a line "ranks: 2 4" with the numbers of ranks, perhaps a line "teams: all" (the program runs
+ * with log.teams = all, too), and names the rules and the sections of MPI 4.0 they come from.
+ * main() is
  *
  *     int main(int argc, char **argv)
  *     {

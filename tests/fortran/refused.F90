@@ -85,7 +85,6 @@ contains
 
     subroutine one_sided(on)
         COMM_T, intent(in) :: on
-        integer, asynchronous :: memory(4)
         WIN_T :: win
         integer(MPI_ADDRESS_KIND), parameter :: bytes = 16
 #ifndef USE_F08
@@ -98,17 +97,11 @@ contains
 #ifdef USE_MPIFH
         address = 0
 #endif
-        call MPI_Win_create(memory, bytes, 4, MPI_INFO_NULL, on, win, ierr)
-        call expect(ierr, 'MPI_Win_create')
 #ifndef USE_F08
-        call MPI_Win_allocate(bytes, 4, MPI_INFO_NULL, on, address, win, ierr)
-        call expect(ierr, 'MPI_Win_allocate')
         call MPI_Win_allocate_shared(bytes, 4, MPI_INFO_NULL, on, address, win, ierr)
         call expect(ierr, 'MPI_Win_allocate_shared')
 #endif
 #ifndef USE_MPIFH
-        call MPI_Win_allocate(bytes, 4, MPI_INFO_NULL, on, base, win, ierr)
-        call expect(ierr, 'MPI_Win_allocate with a c_ptr')
         call MPI_Win_allocate_shared(bytes, 4, MPI_INFO_NULL, on, base, win, ierr)
         call expect(ierr, 'MPI_Win_allocate_shared with a c_ptr')
 #endif

@@ -35,12 +35,21 @@ static void one_sided(MPI_Comm comm)
     static int memory[4];
     void *base = NULL;
     MPI_Win win = MPI_WIN_NULL;
-    REFUSED(MPI_Win_create(memory, sizeof memory, (int)sizeof(int), MPI_INFO_NULL, comm, &win));
-    REFUSED(MPI_Win_allocate(sizeof memory, (int)sizeof(int), MPI_INFO_NULL, comm, &base, &win));
     REFUSED(
         MPI_Win_allocate_shared(sizeof memory, (int)sizeof(int), MPI_INFO_NULL, comm, &base, &win));
     REFUSED(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &win));
     TRUE(win == MPI_WIN_NULL && base == NULL);
+    OK(MPI_Win_create(memory, sizeof memory, (int)sizeof(int), MPI_INFO_NULL, comm, &win));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    REFUSED(MPI_Win_attach(win, memory, sizeof memory));
+    REFUSED(MPI_Win_detach(win, memory));
+    MPI_Aint bytes = -1;
+    int unit = -1;
+    REFUSED(MPI_Win_shared_query(win, 0, &bytes, &unit, &base));
+    TRUE(base == NULL && bytes == -1 && unit == -1);
+    REFUSED(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
+    REFUSED(MPI_Win_lock_all(0, win));
+    OK(MPI_Win_free(&win));
 }
 
 static void processes(MPI_Comm comm)

@@ -11,7 +11,8 @@
 /* name */
 /* clang-format off */
 #define FTK_LOG_OWN_COMMS(X) \
-    X(DET_COMM) /* of the mode of log.determinants */
+    X(DET_COMM) /* of the mode of log.determinants */ \
+    X(WIN)      /* of windows with locks */
 /* clang-format on */
 
 #endif

@@ -38,6 +38,7 @@
     X(set_up)     /* determinant/set_up.c: the record of set-up */                                 \
     X(tail)       /* recovery/tail.c: line apart: the tail of a set */                             \
     X(image)      /* recovery/image.c: line apart: the state at a cut */                           \
+    X(win)        /* win/win_part.c: windows of MPI */                                             \
     X(coll)       /* coll/run.c: collectives */                                                    \
     X(under_way)  /* recovery/requests.c: requests in a set */                                     \
     X(idup)       /* mpi/comm_calls.c: duplications under way */                                   \

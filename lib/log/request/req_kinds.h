@@ -10,6 +10,7 @@
 #define FTK_REQ_KINDS(X)                                                                           \
     X(SEND, send) /* request/kind_send.c: a send */                                                \
     X(RECV, recv) /* request/kind_recv.c: a receive */                                             \
-    X(COLL, coll) /* coll/kind_coll.c: a collective */
+    X(COLL, coll) /* coll/kind_coll.c: a collective */                                             \
+    X(RMA, rma)   /* win/rma_req.c: a one-sided operation */
 
 #endif

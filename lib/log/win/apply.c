@@ -1,0 +1,160 @@
+/* One-sided operations at their target.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/base/typemap.h"
+#include "log/coll.h"
+#include "log/win/win.h"
+
+/* An operation of a message, and where it goes. */
+struct target {
+    const uint64_t *head;
+    const char *data;
+    size_t bytes; /* of data */
+    char *at;
+    int count;
+    MPI_Datatype type, element;
+    char *reply;
+    size_t reply_bytes;
+};
+
+/* ---- combining ----------------------------------------------------------------------- */
+
+/* Whether elements can be combined where they are. */
+static bool is_direct(const struct target *t)
+{
+    const struct ftk_type_facts *f;
+    return t->type == t->element && ftk_p2p_facts(t->type, &f) == MPI_SUCCESS
+           && ftk_p2p_is_flat(f, t->at);
+}
+
+/* As many elements as bytes of data are, in memory of their own: *first is the first of them. */
+static int elements(
+    const char *data, size_t bytes, MPI_Datatype element, size_t *n, char **memory, char **first)
+{
+    MPI_Aint low, extent, true_low, true_extent;
+    const struct ftk_type_facts *f;
+    int rc = ftk_p2p_facts(element, &f);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Type_get_extent(element, &low, &extent);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Type_get_true_extent(element, &true_low, &true_extent);
+    if (rc != MPI_SUCCESS || f->bytes == 0)
+        return rc != MPI_SUCCESS ? rc : MPI_ERR_TYPE;
+    *n = bytes / (size_t)f->bytes;
+    *memory = calloc(*n + 1, (size_t)(extent > true_extent ? extent : true_extent));
+    if (!*memory)
+        return MPI_ERR_NO_MEM;
+    *first = *memory - true_low;
+    return ftk_p2p_unpack(data, bytes, *first, (int)*n, element);
+}
+
+/* old [bytes] are the packed data of the target, and become the combined ones. */
+static int combine_apart(const struct target *t, MPI_Op op, char *old)
+{
+    char *memory[2] = { NULL, NULL }, *first[2] = { NULL, NULL };
+    size_t n[2] = { 0, 0 };
+    int rc = elements(t->data, t->bytes, t->element, &n[0], &memory[0], &first[0]);
+    if (rc == MPI_SUCCESS)
+        rc = elements(old, t->bytes, t->element, &n[1], &memory[1], &first[1]);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Reduce_local(first[0], first[1], (int)n[0], t->element, op);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_pack(first[1], (int)n[1], t->element, old, t->bytes);
+    free(memory[0]);
+    free(memory[1]);
+    return rc;
+}
+
+static int combine(const struct target *t)
+{
+    const MPI_Op op = ftk_coll_op_numbered(t->head[FTK_WIN_OP_OP]);
+    char *old = NULL;
+    size_t bytes = 0;
+    if (op == MPI_NO_OP || t->bytes == 0)
+        return MPI_SUCCESS;
+    if (op == MPI_REPLACE)
+        return ftk_p2p_unpack(t->data, t->bytes, t->at, t->count, t->type);
+    if (is_direct(t))
+        return PMPI_Reduce_local(t->data, t->at, t->count, t->type, op);
+    int rc = ftk_p2p_packed(t->at, t->count, t->type, &old, &bytes);
+    if (rc == MPI_SUCCESS && bytes != t->bytes)
+        rc = MPI_ERR_TYPE;
+    if (rc == MPI_SUCCESS)
+        rc = combine_apart(t, op, old);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_p2p_unpack(old, bytes, t->at, t->count, t->type);
+    free(old);
+    return rc;
+}
+
+/* The data are the value, then the one to compare with; the reply has the old one. */
+static int swap(const struct target *t)
+{
+    const size_t one = t->bytes / 2;
+    if (memcmp(t->reply, t->data + one, one) != 0)
+        return MPI_SUCCESS;
+    return ftk_p2p_unpack(t->data, one, t->at, t->count, t->type);
+}
+
+/* ---- operations ---------------------------------------------------------------------- */
+
+static int apply_one(const struct target *t)
+{
+    int rc = MPI_SUCCESS;
+    if (t->reply_bytes > 0)
+        rc = ftk_p2p_pack(t->at, t->count, t->type, t->reply, t->reply_bytes);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    switch (t->head[FTK_WIN_OP_KIND]) {
+    case FTK_WIN_PUT:
+        return ftk_p2p_unpack(t->data, t->bytes, t->at, t->count, t->type);
+    case FTK_WIN_GET:
+        return MPI_SUCCESS;
+    case FTK_WIN_SWAP:
+        return swap(t);
+    default:
+        return combine(t);
+    }
+}
+
+static int forget_and_free(MPI_Datatype *type)
+{
+    ftk_p2p_forget_type(*type);
+    return PMPI_Type_free(type);
+}
+
+/* The operation at head: *used: how many bytes it has; *reply moves behind its result. */
+static int apply_at(struct ftk_win *w, const uint64_t *head, size_t *used, char **reply)
+{
+    const uint64_t *words = head + FTK_WIN_OP_HEAD;
+    const uint64_t *const end = words + head[FTK_WIN_OP_WORDS];
+    struct ftk_types types;
+    if (ftk_types_read(&words, end, head[FTK_WIN_OP_NTYPES], &types) != FTKIT_OK)
+        return MPI_ERR_NO_MEM; /* the types are right at their origin */
+    const struct target t = { .head = head,
+        .data = (const char *)end,
+        .bytes = head[FTK_WIN_OP_BYTES],
+        .at = (char *)((uintptr_t)w->base + (uintptr_t)head[FTK_WIN_OP_OFFSET]),
+        .count = (int)head[FTK_WIN_OP_COUNT],
+        .type = ftk_types_of(&types, head[FTK_WIN_OP_TYPE]),
+        .element = ftk_types_of(&types, head[FTK_WIN_OP_ELEMENT]),
+        .reply = *reply,
+        .reply_bytes = head[FTK_WIN_OP_REPLY] };
+    int rc = apply_one(&t);
+    ftk_types_free(&types, forget_and_free);
+    *reply += t.reply_bytes;
+    *used = (size_t)((const char *)end - (const char *)head) + ftk_win_padded(t.bytes);
+    return rc;
+}
+
+int ftk_win_apply(struct ftk_win *w, const char *data, size_t bytes, char *reply)
+{
+    int rc = FTK_FAULT("win.memory") ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+    for (size_t at = 0, used = 0; rc == MPI_SUCCESS && at < bytes; at += used)
+        rc = apply_at(w, (const uint64_t *)(const void *)(data + at), &used, &reply);
+    (void)FTK_FAULT("win.applied");
+    return rc;
+}

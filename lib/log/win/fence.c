@@ -1,0 +1,203 @@
+/* Fences.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A fence tells each rank how many bytes come from each other one (an alltoall), sends the queues,
+ * applies them in the order of ranks, and sends the results back.  So the memory at the end of a
+ * fence depends on what the ranks have sent, and not on time. */
+#include <stdlib.h>
+
+#include "log/coll.h"
+#include "log/win/passive.h"
+#include "log/win/win.h"
+#include "mpi_calls.h"
+
+/* What a rank sends to another one. */
+struct share {
+    uint64_t bytes, reply;
+};
+
+struct exchange {
+    struct ftk_win *w;
+    int n, me;
+    struct share *out, *in; /* [n] by the other rank */
+    struct ftk_win_message *sends, *recvs;
+    char **data;    /* [n] that has come; of this rank: its queue */
+    char **results; /* [n] for the other ranks */
+    char **replies; /* [n] for this rank */
+};
+
+static void close_exchange(struct exchange *x)
+{
+    for (int i = 0; i < x->n; i++) {
+        if (x->data && i != x->me)
+            free(x->data[i]);
+        if (x->results)
+            free(x->results[i]);
+        if (x->replies && i != x->me)
+            free(x->replies[i]);
+    }
+    free(x->out);
+    free(x->in);
+    free(x->sends);
+    free(x->recvs);
+    free(x->data);
+    free(x->results);
+    free(x->replies);
+}
+
+static int open_exchange(struct exchange *x, struct ftk_win *w)
+{
+    const size_t n = (size_t)w->vc->size;
+    *x = (struct exchange){ .w = w, .n = w->vc->size, .me = w->vc->rank };
+    x->out = calloc(n, sizeof *x->out);
+    x->in = calloc(n, sizeof *x->in);
+    x->sends = calloc(n, sizeof *x->sends);
+    x->recvs = calloc(n, sizeof *x->recvs);
+    x->data = calloc(n, sizeof *x->data);
+    x->results = calloc(n, sizeof *x->results);
+    x->replies = calloc(n, sizeof *x->replies);
+    if (!x->out || !x->in || !x->sends || !x->recvs || !x->data || !x->results || !x->replies)
+        return MPI_ERR_NO_MEM;
+    for (int i = 0; i < x->n; i++)
+        x->out[i] = (struct share){ w->queue[i].bytes, w->queue[i].reply };
+    return MPI_SUCCESS;
+}
+
+/* ---- the steps ----------------------------------------------------------------------- */
+
+static int tell_sizes(struct exchange *x)
+{
+    const struct ftk_call call = { .kind = FTK_ALLTOALL,
+        .name = "MPI_Win_fence",
+        .s = { .buf = x->out, .count = 2, .type = MPI_UINT64_T },
+        .r = { .buf = x->in, .count = 2, .type = MPI_UINT64_T } };
+    return ftk_coll_now(x->w->vc, &call); /* the communicator returns errors */
+}
+
+/* Memory for all that comes, before a message is sent. */
+static int make_memory(struct exchange *x)
+{
+    for (int i = 0; i < x->n; i++) {
+        if (i != x->me && x->in[i].bytes > 0 && !(x->data[i] = malloc(x->in[i].bytes)))
+            return MPI_ERR_NO_MEM;
+        if (x->in[i].reply > 0 && !(x->results[i] = malloc(x->in[i].reply)))
+            return MPI_ERR_NO_MEM;
+        if (i != x->me && x->out[i].reply > 0 && !(x->replies[i] = malloc(x->out[i].reply)))
+            return MPI_ERR_NO_MEM;
+    }
+    if (x->w->queue[x->me].data)
+        x->data[x->me] = x->w->queue[x->me].data + FTK_WIN_HEAD;
+    x->replies[x->me] = x->results[x->me];
+    return MPI_SUCCESS;
+}
+
+static int await_all(struct exchange *x)
+{
+    int rc = MPI_SUCCESS;
+    for (int i = 0; i < x->n; i++) {
+        const int received = ftk_win_await(&x->recvs[i]);
+        const int sent = ftk_win_await(&x->sends[i]);
+        rc = rc != MPI_SUCCESS ? rc : received != MPI_SUCCESS ? received : sent;
+    }
+    return rc;
+}
+
+static int send_queues(struct exchange *x)
+{
+    struct ftk_win *w = x->w;
+    for (int i = 0; i < x->n; i++)
+        if (i != x->me && x->in[i].bytes > 0)
+            ftk_win_recv(&x->recvs[i], w, i, FTK_WIN_TAG_FIRST, x->data[i], x->in[i].bytes);
+    for (int k = 1; k < x->n; k++) {
+        const int i = (x->me + k) % x->n; /* not all ranks to the same one at first */
+        if (x->out[i].bytes > 0)
+            ftk_win_send(&x->sends[i], w, i, FTK_WIN_TAG_FIRST, w->queue[i].data + FTK_WIN_HEAD,
+                x->out[i].bytes);
+    }
+    return await_all(x);
+}
+
+static int apply_all(struct exchange *x)
+{
+    int rc = MPI_SUCCESS;
+    for (int i = 0; rc == MPI_SUCCESS && i < x->n; i++)
+        if (x->in[i].bytes > 0)
+            rc = ftk_win_apply(x->w, x->data[i], x->in[i].bytes, x->results[i]);
+    return rc;
+}
+
+static int send_results(struct exchange *x)
+{
+    struct ftk_win *w = x->w;
+    for (int i = 0; i < x->n; i++)
+        if (i != x->me && x->out[i].reply > 0)
+            ftk_win_recv(&x->recvs[i], w, i, FTK_WIN_TAG_REPLY, x->replies[i], x->out[i].reply);
+    for (int i = 0; i < x->n; i++)
+        if (i != x->me && x->in[i].reply > 0)
+            ftk_win_send(&x->sends[i], w, i, FTK_WIN_TAG_REPLY, x->results[i], x->in[i].reply);
+    return await_all(x);
+}
+
+static int take_results(struct exchange *x)
+{
+    int rc = MPI_SUCCESS;
+    for (int i = 0; i < x->n; i++) {
+        const struct ftk_win_queue *q = &x->w->queue[i];
+        const int error =
+            q->nfetch > 0 ? ftk_win_queue_results(q->fetch, q->nfetch, x->replies[i]) : MPI_SUCCESS;
+        rc = rc == MPI_SUCCESS ? error : rc;
+    }
+    return rc;
+}
+
+static int exchange(struct ftk_win *w)
+{
+    struct exchange x;
+    int rc = open_exchange(&x, w);
+    bool broken = rc != MPI_SUCCESS; /* others wait for what this rank cannot do */
+    if (rc == MPI_SUCCESS)
+        rc = tell_sizes(&x);
+    if (rc == MPI_SUCCESS)
+        broken = (rc = make_memory(&x)) != MPI_SUCCESS;
+    if (rc == MPI_SUCCESS)
+        rc = send_queues(&x);
+    (void)FTK_FAULT("win.sent");
+    if (rc == MPI_SUCCESS)
+        broken = (rc = apply_all(&x)) != MPI_SUCCESS;
+    if (rc == MPI_SUCCESS)
+        rc = send_results(&x);
+    if (rc == MPI_SUCCESS)
+        rc = take_results(&x);
+    if (broken)
+        ftk_win_broken(w, rc);
+    close_exchange(&x);
+    for (int i = 0; i < w->vc->size; i++)
+        ftk_win_queue_clear(&w->queue[i]);
+    return rc;
+}
+
+/* ---- the call ------------------------------------------------------------------------ */
+
+static int fence(struct ftk_win *w, int assertion)
+{
+    int rc = MPI_SUCCESS;
+    if (ftk_log_is_rolling_back())
+        return ftk_log_error();
+    if (w->nstart >= 0 || w->exposure || ftk_win_has_locks(w)
+        || ((assertion & MPI_MODE_NOPRECEDE) && w->used))
+        return MPI_ERR_RMA_SYNC;
+    if (!(assertion & MPI_MODE_NOPRECEDE))
+        rc = exchange(w);
+    w->fence = !(assertion & MPI_MODE_NOSUCCEED);
+    w->used = false;
+    return rc;
+}
+
+int ftk_mpi_Win_fence(int assertion, MPI_Win win)
+{
+    struct ftk_win *w = ftk_win_find(win);
+    if (!w)
+        return ftk_win_is_gone(win) ? ftk_log_error() : PMPI_Win_fence(assertion, win);
+    return ftk_win_end(w, fence(w, assertion));
+}

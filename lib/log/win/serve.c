@@ -1,0 +1,242 @@
+/* Passive target: what ranks send each other for it, and what a target does (passive.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mpi_shim.h"
+#include "log/win/passive.h"
+
+/* Words at the beginning of each message. */
+enum { CONTEXT, SERIAL, BYTES, FLAGS }; /* of LOCK and GRANT: SERIAL is the lock */
+enum { IS_LAST = 1 }; /* FLAGS of OPERATIONS; above it: the bytes of the results */
+_Static_assert((int)FLAGS < (int)FTK_WIN_HEAD_WORDS, "the queue has room for these words");
+enum { TAG_LOCK = 1, TAG_GRANT, TAG_OPERATIONS, TAG_DONE };
+#define LOOKS 16 /* messages in a row that are looked at */
+
+/* ---- sending ------------------------------------------------------------------------- */
+
+static void handle_here(int tag, const uint64_t *words, size_t n);
+
+/* Send words, whose first one becomes the context of the window at the receiver. */
+static int send(struct ftk_win *w, int rank, int tag, uint64_t *words, size_t n)
+{
+    const int world = ftk_vcomm_world(w->vc, rank);
+    words[CONTEXT] = (uint64_t)ftk_vcomm_there(w->vc, world);
+    if (rank == w->vc->rank) {
+        handle_here(tag, words, n);
+        return MPI_SUCCESS;
+    }
+    int rc = ftk_control_send(words, n, world, tag, FTK_LOG_WIN);
+    if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
+        return rc;
+    ftk_note_failure(); /* all ranks go back */
+    return MPI_SUCCESS;
+}
+
+int ftk_win_ask(struct ftk_win *w, int target, enum ftk_win_lock lock)
+{
+    uint64_t words[FTK_WIN_HEAD_WORDS] = { 0 };
+    words[SERIAL] = lock;
+    w->passive->granted[target] = false;
+    return send(w, target, TAG_LOCK, words, FTK_WIN_HEAD_WORDS);
+}
+
+static int add_pending(struct ftk_win *w, int target, uint64_t serial)
+{
+    struct ftk_win_passive *p = w->passive;
+    struct ftk_win_queue *q = &w->queue[target];
+    struct ftk_win_pending *one = malloc(sizeof *one);
+    if (!one)
+        return MPI_ERR_NO_MEM;
+    *one = (struct ftk_win_pending){ p->pending, target, serial, q->fetch, q->nfetch };
+    p->pending = one;
+    q->fetch = NULL;
+    q->nfetch = q->fetch_room = 0;
+    return MPI_SUCCESS;
+}
+
+int ftk_win_push(struct ftk_win *w, int target, bool last)
+{
+    struct ftk_win_passive *p = w->passive;
+    struct ftk_win_queue *q = &w->queue[target];
+    uint64_t none[FTK_WIN_HEAD_WORDS] = { 0 };
+    uint64_t *words = q->data ? (uint64_t *)(void *)q->data : none;
+    int rc = add_pending(w, target, p->sent[target] + 1);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    words[SERIAL] = ++p->sent[target];
+    words[BYTES] = q->bytes;
+    words[FLAGS] = (uint64_t)q->reply << 1 | (last ? IS_LAST : 0);
+    struct ftk_win_queue sent = *q;
+    *q = (struct ftk_win_queue){ 0 }; /* the answer may come at once */
+    rc = send(w, target, TAG_OPERATIONS, words, FTK_WIN_HEAD_WORDS + sent.bytes / 8);
+    free(sent.data);
+    return rc;
+}
+
+/* ---- a target ------------------------------------------------------------------------ */
+
+static int grant(struct ftk_win *w, const struct ftk_win_waiter *to)
+{
+    uint64_t words[FTK_WIN_HEAD_WORDS] = { 0 };
+    struct ftk_win_passive *p = w->passive;
+    if (to->lock == FTK_WIN_EXCLUSIVE)
+        p->exclusive = to->rank;
+    else
+        p->shared++;
+    words[SERIAL] = to->lock;
+    return send(w, to->rank, TAG_GRANT, words, FTK_WIN_HEAD_WORDS);
+}
+
+/* Grant what can be granted, in the order of the requests: none overtakes another. */
+static int grant_next(struct ftk_win *w)
+{
+    struct ftk_win_passive *p = w->passive;
+    int rc = MPI_SUCCESS;
+    while (rc == MPI_SUCCESS && p->nwait > 0) {
+        const struct ftk_win_waiter first = p->wait[0];
+        if (p->exclusive >= 0 || (p->shared > 0 && first.lock == FTK_WIN_EXCLUSIVE))
+            break;
+        memmove(p->wait, p->wait + 1, --p->nwait * sizeof *p->wait);
+        rc = grant(w, &first);
+    }
+    return rc;
+}
+
+static int on_lock(struct ftk_win *w, int source, const uint64_t *words)
+{
+    struct ftk_win_passive *p = w->passive;
+    if (p->nwait == p->wait_room) {
+        const size_t room = p->wait_room ? 2 * p->wait_room : 8;
+        struct ftk_win_waiter *all = realloc(p->wait, room * sizeof *all);
+        if (!all)
+            return MPI_ERR_NO_MEM;
+        p->wait = all;
+        p->wait_room = room;
+    }
+    p->wait[p->nwait++] = (struct ftk_win_waiter){ source, (enum ftk_win_lock)words[SERIAL] };
+    return grant_next(w);
+}
+
+static int unlock(struct ftk_win *w, int source)
+{
+    struct ftk_win_passive *p = w->passive;
+    if (p->exclusive == source)
+        p->exclusive = -1;
+    else
+        p->shared--;
+    return grant_next(w);
+}
+
+static int on_operations(struct ftk_win *w, int source, const uint64_t *words)
+{
+    const size_t bytes = words[BYTES], reply = words[FLAGS] >> 1;
+    const bool last = (words[FLAGS] & IS_LAST) != 0;
+    const size_t n = FTK_WIN_HEAD_WORDS + ftk_win_padded(reply) / 8;
+    uint64_t *answer = calloc(n, sizeof *answer);
+    if (!answer)
+        return MPI_ERR_NO_MEM;
+    int rc = ftk_win_apply(w, (const char *)(words + FTK_WIN_HEAD_WORDS), bytes,
+        (char *)(answer + FTK_WIN_HEAD_WORDS));
+    answer[SERIAL] = words[SERIAL];
+    if (rc == MPI_SUCCESS && last)
+        rc = unlock(w, source);
+    if (rc == MPI_SUCCESS)
+        rc = send(w, source, TAG_DONE, answer, n);
+    free(answer);
+    return rc;
+}
+
+/* ---- an origin ----------------------------------------------------------------------- */
+
+static int on_done(struct ftk_win *w, int source, const uint64_t *words)
+{
+    struct ftk_win_passive *p = w->passive;
+    struct ftk_win_pending **at = &p->pending;
+    while (*at && ((*at)->target != source || (*at)->serial != words[SERIAL]))
+        at = &(*at)->next;
+    struct ftk_win_pending *one = *at;
+    if (!one)
+        return MPI_ERR_INTERN;
+    *at = one->next;
+    int rc =
+        ftk_win_queue_results(one->fetch, one->nfetch, (const char *)(words + FTK_WIN_HEAD_WORDS));
+    p->done[source] = words[SERIAL]; /* messages of a target keep their order */
+    ftk_win_fetches_free(one->fetch, one->nfetch);
+    free(one);
+    return rc;
+}
+
+/* ---- what comes ---------------------------------------------------------------------- */
+
+static int handle(int tag, int source, const uint64_t *words)
+{
+    struct ftk_win *w = ftk_win_in_context((int)words[CONTEXT]);
+    if (!w)
+        return MPI_ERR_WIN;
+    int rc = ftk_win_passive(w) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    const int rank = ftk_vcomm_rank(w->vc, source);
+    if (rc == MPI_SUCCESS && tag == TAG_LOCK)
+        rc = on_lock(w, rank, words);
+    else if (rc == MPI_SUCCESS && tag == TAG_OPERATIONS)
+        rc = on_operations(w, rank, words);
+    else if (rc == MPI_SUCCESS && tag == TAG_DONE)
+        rc = on_done(w, rank, words);
+    else if (rc == MPI_SUCCESS)
+        w->passive->granted[rank] = true;
+    if (rc != MPI_SUCCESS)
+        ftk_win_broken(w, rc);
+    return MPI_SUCCESS;
+}
+
+static void handle_here(int tag, const uint64_t *words, size_t n)
+{
+    (void)n;
+    (void)handle(tag, ftk_log.me, words); /* an error has ended the job */
+}
+
+/* In a repair nothing is done: all ranks go back to the line. */
+static int handle_control(const struct ftk_control *c, int tag)
+{
+    if (ftk_log.ctx->detect.repairing || ftk_log_is_rolling_back())
+        return MPI_SUCCESS;
+    return c->words < FTK_WIN_HEAD_WORDS ? MPI_ERR_INTERN : handle(tag, c->source, c->w);
+}
+
+static int lock_came(const struct ftk_control *c)
+{
+    return handle_control(c, TAG_LOCK);
+}
+static int grant_came(const struct ftk_control *c)
+{
+    return handle_control(c, TAG_GRANT);
+}
+static int operations_came(const struct ftk_control *c)
+{
+    return handle_control(c, TAG_OPERATIONS);
+}
+static int done_came(const struct ftk_control *c)
+{
+    return handle_control(c, TAG_DONE);
+}
+
+const struct ftk_control_kind ftk_win_controls[FTK_WIN_CONTROLS] = {
+    { FTK_LOG_WIN, TAG_LOCK, lock_came, false },
+    { FTK_LOG_WIN, TAG_GRANT, grant_came, false },
+    { FTK_LOG_WIN, TAG_OPERATIONS, operations_came, false },
+    { FTK_LOG_WIN, TAG_DONE, done_came, false },
+};
+
+void ftk_win_serve(void)
+{
+    int found = 1;
+    for (int i = 0; found && i < LOOKS && !ftk_log_is_rolling_back(); i++) {
+        found = 0;
+        int rc = ftk_control_take(FTK_LOG_WIN, MPI_ANY_SOURCE, &found);
+        if (rc != MPI_SUCCESS && (ftk_p2p_is_failure(rc) || ftk_mpi_is_pending(rc)))
+            ftk_note_failure();
+        if (rc != MPI_SUCCESS)
+            return;
+    }
+}

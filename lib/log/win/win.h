@@ -1,0 +1,207 @@
+/* Windows of MPI with the message log (docs/design/windows.md): types and state that the files of
+ * this folder share.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A window has a virtual communicator of its own.  The handle that the program has is a window of
+ * the MPI of this process alone: it has the memory, the attributes, the name, the hints and the
+ * error handler.
+ *
+ * An operation goes into the queue for its target.  The call that ends the epoch sends each queue
+ * as a message, and the target applies the queues in the order of ranks (fence.c, pscw.c).  With
+ * locks the queues are control messages, and a target applies them as they come (serve.c, lock.c).
+ *
+ * Functions that return int return MPI codes. */
+#ifndef FTK_LOG_WIN_H
+#define FTK_LOG_WIN_H
+
+#include "log/log.h"
+#include "log/p2p.h"
+
+/* ---- queues --------------------------------------------------------------------------- */
+
+/* Where the result of an operation goes. */
+struct ftk_win_fetch {
+    void *buf;
+    int count;
+    MPI_Datatype type; /* a duplicate, unless it is predefined */
+    size_t bytes;
+};
+
+/* The operations for one target, as the bytes of a message.  Before them is room for the words of
+ * the message that carries them. */
+enum { FTK_WIN_HEAD_WORDS = 4, FTK_WIN_HEAD = FTK_WIN_HEAD_WORDS * 8 };
+struct ftk_win_queue {
+    char *data;         /* FTK_WIN_HEAD bytes, then the operations; NULL: there are none */
+    size_t bytes, room; /* of the operations */
+    size_t nops;
+    struct ftk_win_fetch *fetch; /* [nfetch] in the order of the operations */
+    size_t nfetch, fetch_room;
+    size_t reply; /* bytes of all results */
+};
+
+enum ftk_win_op {
+    FTK_WIN_PUT,
+    FTK_WIN_GET,
+    FTK_WIN_ACCUMULATE,
+    FTK_WIN_GET_ACCUMULATE,
+    FTK_WIN_SWAP /* MPI_Compare_and_swap: the data are the value and the one to compare with */
+};
+
+/* An operation, as the calls describe it. */
+struct ftk_win_operation {
+    enum ftk_win_op kind;
+    const void *origin;
+    const void *compare; /* SWAP */
+    int origin_count;
+    MPI_Datatype origin_type;
+    void *result; /* GET, GET_ACCUMULATE, SWAP */
+    int result_count;
+    MPI_Datatype result_type;
+    int target;
+    MPI_Aint disp;
+    int count;
+    MPI_Datatype type;
+    MPI_Op op; /* ACCUMULATE, GET_ACCUMULATE */
+};
+
+/* ---- a window -------------------------------------------------------------------------- */
+
+/* Of each rank. */
+struct ftk_win_place {
+    int64_t size, unit;
+};
+
+struct ftk_win_exposure; /* pscw.c */
+struct ftk_win_passive;  /* passive.h */
+
+struct ftk_win {
+    MPI_Win handle; /* of this process alone */
+    struct ftk_vcomm *vc;
+    MPI_Comm comm; /* the handle of vc, which the program does not know */
+    char *base;
+    bool allocated;                    /* the memory is of the window, and a set has it */
+    struct ftk_win_place *place;       /* [size of vc] */
+    struct ftk_win_queue *queue;       /* [size of vc] of the access epoch */
+    bool fence;                        /* a fence has begun an epoch ... */
+    bool used;                         /* ... that has operations */
+    int nstart;                        /* MPI_Win_start: number of targets; -1: no such epoch */
+    int *start;                        /* [nstart] ranks in rising order */
+    struct ftk_win_exposure *exposure; /* MPI_Win_post; NULL: none */
+    struct ftk_win_passive *passive;   /* NULL: no lock was ever taken here */
+    unsigned turns;                    /* looks of calls that do not wait */
+    struct ftk_win *next;
+};
+
+extern struct ftk_win *ftk_wins; /* those that the program has, and those that may come back */
+
+/* The window of a handle; NULL: one of the MPI. */
+struct ftk_win *ftk_win_find(MPI_Win win);
+/* The live window whose messages this process receives in a context; NULL: none. */
+struct ftk_win *ftk_win_in_context(int context);
+/* While a rank rolls back, a construction gives MPI_WIN_NULL, and the program may use this handle:
+ * the call fails then. */
+static inline bool ftk_win_is_gone(MPI_Win win)
+{
+    return win == MPI_WIN_NULL && ftk_log_is_rolling_back();
+}
+/* The result of a call on w.  While this rank rolls back no error handler is called. */
+int ftk_win_error(const struct ftk_win *w, int code);
+static inline int ftk_win_end(const struct ftk_win *w, int rc)
+{
+    return rc == MPI_SUCCESS ? rc : ftk_win_error(w, rc);
+}
+/* A target cannot do its part in an epoch, and its origin cannot be told: the job ends. */
+void ftk_win_broken(const struct ftk_win *w, int code);
+/* A window of this process without epochs; NULL: no memory. */
+struct ftk_win *ftk_win_new(void);
+/* Into the list. */
+void ftk_win_publish(struct ftk_win *w);
+/* Free the memory of the log for w, which is in no list.  with_handle: and the handle. */
+int ftk_win_delete(struct ftk_win *w, bool with_handle);
+/* The program frees w, which has no epoch. */
+int ftk_win_give_up(struct ftk_win *w);
+/* The state of w after its communicator has changed: delete windows that do not come back. */
+void ftk_win_sweep(void);
+/* The log closes: forget all windows.  Handles and memory are the program's. */
+void ftk_win_close(void);
+/* Drop the epochs of w and its queues. */
+void ftk_win_forget(struct ftk_win *w);
+
+static inline bool ftk_win_is_live(const struct ftk_win *w)
+{
+    return w->vc->state == FTK_VCOMM_LIVE;
+}
+
+/* ---- queue.c --------------------------------------------------------------------------- */
+
+/* Append an operation.  After an error the queue is as before. */
+int ftk_win_queue_add(struct ftk_win *w, const struct ftk_win_operation *o);
+/* Give the results of a message to their operations. */
+int ftk_win_queue_results(const struct ftk_win_fetch *f, size_t n, const char *reply);
+void ftk_win_fetches_free(struct ftk_win_fetch *f, size_t n);
+void ftk_win_queue_clear(struct ftk_win_queue *q);
+
+/* ---- types.c --------------------------------------------------------------------------- */
+
+/* The predefined type of which all elements of a type are; MPI_DATATYPE_NULL: there are several. */
+int ftk_win_element(MPI_Datatype type, MPI_Datatype *element);
+/* Whether a predefined operation combines elements of a predefined type. */
+bool ftk_win_combines(MPI_Datatype element, MPI_Op op);
+
+/* ---- apply.c --------------------------------------------------------------------------- */
+
+/* The words of an operation in a message, then words of its type, then its data. */
+enum {
+    FTK_WIN_OP_KIND,
+    FTK_WIN_OP_OP,      /* number of the operation of MPI (ftk_coll_op_number()) */
+    FTK_WIN_OP_OFFSET,  /* from the base, in bytes */
+    FTK_WIN_OP_COUNT,   /* of items at the target */
+    FTK_WIN_OP_TYPE,    /* reference to the type (typemap.h) */
+    FTK_WIN_OP_ELEMENT, /* ... to its element */
+    FTK_WIN_OP_NTYPES,  /* entries of the list of types */
+    FTK_WIN_OP_WORDS,   /* words of this list */
+    FTK_WIN_OP_BYTES,   /* of data; padded to words */
+    FTK_WIN_OP_REPLY,   /* bytes of the result */
+    FTK_WIN_OP_HEAD
+};
+static inline size_t ftk_win_padded(size_t bytes)
+{
+    return (bytes + 7) / 8 * 8;
+}
+/* Apply the operations of a message to the memory of w; their results go to reply. */
+int ftk_win_apply(struct ftk_win *w, const char *data, size_t bytes, char *reply);
+
+/* ---- message.c ------------------------------------------------------------------------- */
+
+enum { FTK_WIN_TAG_POST = 1, FTK_WIN_TAG_FIRST, FTK_WIN_TAG_REST, FTK_WIN_TAG_REPLY };
+
+/* A message of the program on the communicator of a window.  The memory has to live until the
+ * message is complete. */
+struct ftk_win_message {
+    struct ftk_req r;
+    MPI_Datatype type;
+    bool open;
+};
+void ftk_win_send(struct ftk_win_message *m, struct ftk_win *w, int rank, int tag, const void *data,
+    size_t bytes);
+void ftk_win_recv(
+    struct ftk_win_message *m, struct ftk_win *w, int rank, int tag, void *data, size_t bytes);
+/* One look; whether the message is complete. */
+bool ftk_win_look(struct ftk_win_message *m);
+/* Wait for it; returns its error. */
+int ftk_win_await(struct ftk_win_message *m);
+
+/* ---- epochs ---------------------------------------------------------------------------- */
+
+/* rma.c.  Check an operation and put it into the queue.  *none: its target is MPI_PROC_NULL. */
+int ftk_win_queue_up(struct ftk_win *w, const struct ftk_win_operation *o, bool *none);
+
+/* A group, as ranks of w in rising order: [*n], from malloc(). */
+int ftk_win_group(const struct ftk_win *w, MPI_Group group, int *n, int **ranks); /* pscw.c */
+/* Go on with the exposure of w. */
+void ftk_win_expose(struct ftk_win *w);
+/* Drop the exposure of w, whose messages have ended. */
+void ftk_win_exposure_drop(struct ftk_win *w);
+
+#endif

@@ -1,0 +1,202 @@
+/* The making of windows and questions about them, as the program calls them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A window gets a communicator of its own, with the members of the program's.  All that can fail
+ * in one process comes before the members agree on the communicator: so a window is made by all of
+ * them or by none. */
+#include <stdlib.h>
+
+#include "log/coll.h"
+#include "log/vcomm/comm.h"
+#include "log/win/passive.h"
+#include "log/win/win.h"
+#include "mpi_calls.h"
+
+/* ---- making -------------------------------------------------------------------------- */
+
+struct arguments {
+    void *base; /* NULL: the window allocates its memory ... */
+    bool allocates;
+    MPI_Aint size;
+    int unit;
+    MPI_Info info;
+};
+
+/* The parts of the window that are of this process. */
+static int make_own(struct ftk_win *w, const struct arguments *a, int n)
+{
+    if (a->size < 0)
+        return MPI_ERR_SIZE;
+    if (a->unit <= 0)
+        return MPI_ERR_DISP;
+    w->place = calloc((size_t)n, sizeof *w->place);
+    w->queue = calloc((size_t)n, sizeof *w->queue);
+    if (!w->place || !w->queue)
+        return MPI_ERR_NO_MEM;
+    w->allocated = a->allocates;
+    w->base = a->base;
+    int rc = a->allocates
+                 ? PMPI_Win_allocate(a->size, a->unit, a->info, MPI_COMM_SELF, &w->base, &w->handle)
+                 : PMPI_Win_create(a->base, a->size, a->unit, a->info, MPI_COMM_SELF, &w->handle);
+    /* a new window has no name [MPI 7.8]; Open MPI has given it one */
+    return rc == MPI_SUCCESS ? PMPI_Win_set_name(w->handle, "") : rc;
+}
+
+/* All members learn the sizes of all. */
+static int tell_places(struct ftk_win *w, const struct arguments *a)
+{
+    const struct ftk_win_place mine = { a->size, a->unit };
+    int rc = PMPI_Comm_set_errhandler(w->comm, MPI_ERRORS_RETURN);
+    int told =
+        w->vc->size > 1 ? ftk_coll_allgather(w->vc, &mine, w->place, sizeof mine) : MPI_SUCCESS;
+    if (w->vc->size == 1)
+        w->place[0] = mine;
+    return rc == MPI_SUCCESS ? told : rc;
+}
+
+/* The members make the communicator of the window, or none of them does; errors have gone to the
+ * handler of the parent. */
+static int make_comm(struct ftk_win *w, struct ftk_vcomm *parent, const struct arguments *a)
+{
+    struct ftk_construct m;
+    MPI_Comm comm = MPI_COMM_NULL;
+    ftk_make_begin(&m, parent, FTK_MAKE_NEW, MPI_INFO_NULL);
+    ftk_make_first(&m, parent->size);
+    if (m.error == MPI_SUCCESS)
+        m.error = w ? make_own(w, a, parent->size) : MPI_ERR_NO_MEM;
+    int rc = ftk_make_known(&m, &comm);
+    if (rc != MPI_SUCCESS || !w) /* without w the members have not agreed */
+        return rc;
+    w->comm = comm;
+    w->vc = ftk_vcomm_find(comm);
+    return rc;
+}
+
+/* NULL: *rc is the error. */
+static struct ftk_win *make(struct ftk_vcomm *parent, const struct arguments *a, int *rc)
+{
+    if (parent->remote) {
+        *rc = ftk_vcomm_error(parent, MPI_ERR_COMM);
+        return NULL;
+    }
+    struct ftk_win *w = ftk_win_new();
+    *rc = make_comm(w, parent, a);
+    if (*rc != MPI_SUCCESS || !w) {
+        if (w)
+            (void)ftk_win_delete(w, true); /* rc is the first error */
+        return NULL;
+    }
+    *rc = tell_places(w, a);
+    if (*rc == MPI_SUCCESS) {
+        ftk_win_publish(w);
+        return w;
+    }
+    (void)ftk_vcomm_free(w->vc); /* as above */
+    w->vc = NULL;
+    (void)ftk_win_delete(w, true);
+    *rc = ftk_vcomm_end(parent, *rc);
+    return NULL;
+}
+
+int ftk_mpi_Win_create(
+    void *base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win *win)
+{
+    struct ftk_vcomm *parent = ftk_vcomm_find(comm);
+    int rc;
+    if (!parent)
+        return PMPI_Win_create(base, size, disp_unit, info, comm, win);
+    const struct arguments a = { base, false, size, disp_unit, info };
+    *win = MPI_WIN_NULL;
+    const struct ftk_win *w = make(parent, &a, &rc);
+    if (w)
+        *win = w->handle;
+    return rc;
+}
+
+int ftk_mpi_Win_allocate(
+    MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win)
+{
+    struct ftk_vcomm *parent = ftk_vcomm_find(comm);
+    int rc;
+    if (!parent)
+        return PMPI_Win_allocate(size, disp_unit, info, comm, baseptr, win);
+    const struct arguments a = { NULL, true, size, disp_unit, info };
+    *win = MPI_WIN_NULL;
+    const struct ftk_win *w = make(parent, &a, &rc);
+    if (!w)
+        return rc;
+    *(void **)baseptr = w->base;
+    *win = w->handle;
+    return rc;
+}
+
+/* ---- the end ------------------------------------------------------------------------- */
+
+static int free_window(struct ftk_win *w)
+{
+    const struct ftk_call barrier = { .kind = FTK_BARRIER, .name = "MPI_Win_free" };
+    if (ftk_log_is_rolling_back())
+        return ftk_log_error();
+    if (w->used || w->nstart >= 0 || w->exposure || ftk_win_has_locks(w))
+        return MPI_ERR_RMA_SYNC;
+    return ftk_coll_now(w->vc, &barrier); /* nothing comes for this window any more */
+}
+
+int ftk_mpi_Win_free(MPI_Win *win)
+{
+    struct ftk_win *w = ftk_win_find(*win);
+    if (!w)
+        return ftk_win_is_gone(*win) ? ftk_log_error() : PMPI_Win_free(win);
+    int rc = free_window(w);
+    if (rc != MPI_SUCCESS)
+        return ftk_win_error(w, rc);
+    rc = ftk_win_give_up(w);
+    *win = MPI_WIN_NULL;
+    return ftk_vcomm_end(ftk_log.vcomms.world, rc);
+}
+
+/* ---- questions ----------------------------------------------------------------------- */
+
+int ftk_mpi_Win_get_group(MPI_Win win, MPI_Group *group)
+{
+    const struct ftk_win *w = ftk_win_find(win);
+    if (!w)
+        return ftk_win_is_gone(win) ? ftk_log_error() : PMPI_Win_get_group(win, group);
+    int rc = w->vc->member
+                 ? PMPI_Group_incl(ftk_log.vcomms.group, w->vc->size, w->vc->member, group)
+                 : PMPI_Group_excl(ftk_log.vcomms.group, 0, NULL, group);
+    return ftk_win_end(w, rc);
+}
+
+/* ---- what cannot be done ------------------------------------------------------------- */
+
+static int refuse(const struct ftk_win *w, const char *call)
+{
+    if (!ftk_log_is_rolling_back())
+        ftk_report(FTKIT_ERROR,
+            "rank %d: %s is not possible with the message log (log.enabled): windows have memory "
+            "of their own process, from MPI_Win_create or MPI_Win_allocate",
+            ftk_log.me, call);
+    return ftk_win_error(
+        w, ftk_log_is_rolling_back() ? ftk_log_error() : MPI_ERR_UNSUPPORTED_OPERATION);
+}
+
+int ftk_mpi_Win_shared_query(MPI_Win win, int rank, MPI_Aint *size, int *disp_unit, void *baseptr)
+{
+    const struct ftk_win *w = ftk_win_find(win);
+    return w ? refuse(w, "MPI_Win_shared_query")
+             : PMPI_Win_shared_query(win, rank, size, disp_unit, baseptr);
+}
+
+int ftk_mpi_Win_attach(MPI_Win win, void *base, MPI_Aint size)
+{
+    const struct ftk_win *w = ftk_win_find(win);
+    return w ? refuse(w, "MPI_Win_attach") : PMPI_Win_attach(win, base, size);
+}
+
+int ftk_mpi_Win_detach(MPI_Win win, const void *base)
+{
+    const struct ftk_win *w = ftk_win_find(win);
+    return w ? refuse(w, "MPI_Win_detach") : PMPI_Win_detach(win, base);
+}

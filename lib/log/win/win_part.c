@@ -1,0 +1,263 @@
+/* Windows as a part of the log: progress, sets, rollbacks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A set has two things of the windows.  The section of the part has their epochs: at a line a fence
+ * may have begun an epoch without operations, and MPI_Win_lock_all may hold.  A system region has
+ * the memory of MPI_Win_allocate; it is restored when the communicators are.  Memory of
+ * MPI_Win_create is the program's, which registers it.
+ *
+ * A replacement makes the windows of set-up again in the replay of set-up. */
+#include <string.h>
+
+#include "log/base/part.h"
+#include "log/win/passive.h"
+#include "log/win/win.h"
+#include "set/region.h"
+
+/* ---- progress ------------------------------------------------------------------------ */
+
+static void expose_all(void)
+{
+    if (ftk_log_is_rolling_back())
+        return;
+    for (struct ftk_win *w = ftk_wins; w; w = w->next)
+        if (w->exposure)
+            ftk_win_expose(w);
+}
+
+static void progress_with_locks(void)
+{
+    if (!ftk_wins)
+        return;
+    expose_all();
+    ftk_win_serve();
+}
+
+/* Origins wait for what a target does in its waits. */
+static bool may_sleep(void)
+{
+    for (const struct ftk_win *w = ftk_wins; w; w = w->next)
+        if (w->exposure)
+            return false;
+    return true;
+}
+
+/* ---- rollbacks ----------------------------------------------------------------------- */
+
+/* All messages of this rank have ended. */
+static void forget(void)
+{
+    for (struct ftk_win *w = ftk_wins; w; w = w->next) {
+        ftk_win_exposure_drop(w);
+        ftk_win_passive_free(w);
+        ftk_win_forget(w);
+    }
+}
+
+static void close_windows(void)
+{
+    forget();
+    ftk_win_close();
+}
+
+/* ---- a line -------------------------------------------------------------------------- */
+
+static bool has_operations(const struct ftk_win *w)
+{
+    for (int i = 0; i < w->vc->size; i++)
+        if (w->queue[i].nops > 0 || (w->passive && w->passive->done[i] < w->passive->sent[i]))
+            return true;
+    return false;
+}
+
+/* Why a set cannot have the state of w; NULL: it can. */
+static const char *unfit(const struct ftk_win *w)
+{
+    if (w->nstart >= 0)
+        return "an epoch of MPI_Win_start is open (call MPI_Win_complete before)";
+    if (w->exposure)
+        return "an epoch of MPI_Win_post is open (call MPI_Win_wait before)";
+    if (has_operations(w))
+        return "operations are not complete (call MPI_Win_fence or MPI_Win_flush_all before)";
+    if (w->passive && !w->passive->all && ftk_win_has_locks(w))
+        return "a lock is held (call MPI_Win_unlock before)";
+    return NULL;
+}
+
+static int cut(bool apart)
+{
+    char name[MPI_MAX_OBJECT_NAME + 1] = "";
+    int len;
+    (void)apart;
+    for (const struct ftk_win *w = ftk_wins; w; w = w->next) {
+        const char *why = ftk_win_is_live(w) ? unfit(w) : NULL;
+        if (!why)
+            continue;
+        (void)PMPI_Win_get_name(w->handle, name, &len); /* for the text only */
+        return ftk_fail(
+            FTKIT_ERR_STATE, "a set cannot have the window%s%s: %s", *name ? " " : "", name, why);
+    }
+    return FTKIT_OK;
+}
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)kind;
+    (void)first;
+    ftk_win_sweep();
+}
+
+/* ---- the section: for each window these words ---------------------------------------- */
+
+enum { CONTEXT, FLAGS, SHARED, WORDS };
+enum { HAS_FENCE = 1, HAS_ALL = 2 };
+
+static size_t words(void)
+{
+    size_t n = 0;
+    for (const struct ftk_win *w = ftk_wins; w; w = w->next)
+        n += ftk_win_is_live(w) ? WORDS : 0;
+    return n;
+}
+
+static uint64_t *save(uint64_t *to)
+{
+    for (const struct ftk_win *w = ftk_wins; w; w = w->next) {
+        if (!ftk_win_is_live(w))
+            continue;
+        to[CONTEXT] = (uint64_t)w->vc->context;
+        to[FLAGS] = (w->fence ? HAS_FENCE : 0) | (w->passive && w->passive->all ? HAS_ALL : 0);
+        to[SHARED] = w->passive ? (uint64_t)w->passive->shared : 0;
+        to += WORDS;
+    }
+    return to;
+}
+
+static int load_one(const uint64_t *from)
+{
+    struct ftk_win *w = from[CONTEXT] < FTK_LOG_ALL ? ftk_win_in_context((int)from[CONTEXT]) : NULL;
+    if (from[CONTEXT] >= FTK_LOG_ALL || from[SHARED] > (uint64_t)ftk_log.n)
+        return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: damaged");
+    if (!w) {
+        ftk_report(FTKIT_WARNING,
+            "context %s: rank %d: the program has made a window inside its loop, which a "
+            "replacement does not have: make windows before ftkit_recover",
+            ftk_log.ctx->cfg.name, ftk_log.me);
+        return FTKIT_OK;
+    }
+    w->fence = (from[FLAGS] & HAS_FENCE) != 0;
+    if (!(from[FLAGS] & HAS_ALL) && from[SHARED] == 0)
+        return FTKIT_OK;
+    struct ftk_win_passive *p = ftk_win_passive(w);
+    if (!p)
+        return ftk_fail(FTKIT_ERR_NOMEM, "windows of a set");
+    p->all = (from[FLAGS] & HAS_ALL) != 0;
+    p->shared = (int)from[SHARED];
+    return FTKIT_OK;
+}
+
+/* The communicators of the line are there. */
+static int load(const struct ftk_section *in)
+{
+    ftk_win_sweep();
+    if (!in->as_many)
+        return FTKIT_OK;
+    if (in->w && (in->end - in->w) % WORDS != 0)
+        return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: cut short");
+    int rc = FTKIT_OK;
+    for (const uint64_t *w = in->w; rc == FTKIT_OK && w && w < in->end; w += WORDS)
+        rc = load_one(w);
+    return rc;
+}
+
+/* ---- the memory of MPI_Win_allocate, as a region ---------------------------------------
+ * For each window: context and bytes in two words, then the bytes, padded to words. */
+
+enum { HEAD = 2 };
+
+static size_t bytes_of(const struct ftk_win *w)
+{
+    return ftk_win_is_live(w) && w->allocated ? (size_t)w->place[w->vc->rank].size : 0;
+}
+
+static int measure_memory(void *arg, size_t *bytes)
+{
+    (void)arg;
+    *bytes = 0;
+    for (const struct ftk_win *w = ftk_wins; w; w = w->next)
+        if (bytes_of(w) > 0)
+            *bytes += HEAD * sizeof(uint64_t) + ftk_win_padded(bytes_of(w));
+    return FTKIT_OK;
+}
+
+static int pack_memory(void *arg, void *to, size_t bytes)
+{
+    char *at = to;
+    (void)arg;
+    for (const struct ftk_win *w = ftk_wins; w; w = w->next) {
+        const size_t n = bytes_of(w);
+        const uint64_t head[HEAD] = { (uint64_t)w->vc->context, n };
+        if (n == 0)
+            continue;
+        memcpy(at, head, sizeof head);
+        memcpy(at + sizeof head, w->base, n);
+        memset(at + sizeof head + n, 0, ftk_win_padded(n) - n);
+        at += sizeof head + ftk_win_padded(n);
+    }
+    return (size_t)(at - (char *)to) == bytes
+               ? FTKIT_OK
+               : ftk_fail(FTKIT_ERR_INTERNAL, "memory of windows: another size");
+}
+
+static int unpack_memory(void *arg, const void *from, size_t bytes)
+{
+    const char *at = from, *const end = at + bytes;
+    (void)arg;
+    while (at < end) {
+        uint64_t head[HEAD];
+        if ((size_t)(end - at) < sizeof head)
+            return ftk_fail(FTKIT_ERR_FORMAT, "memory of windows: cut short");
+        memcpy(head, at, sizeof head);
+        at += sizeof head;
+        if (head[0] >= FTK_LOG_ALL || head[1] > (size_t)(end - at)
+            || ftk_win_padded(head[1]) > (size_t)(end - at))
+            return ftk_fail(FTKIT_ERR_FORMAT, "memory of windows: damaged");
+        const struct ftk_win *w = ftk_win_in_context((int)head[0]);
+        if (w && bytes_of(w) != head[1])
+            return ftk_fail(FTKIT_ERR_SIZE, "a window of the set has another size");
+        if (w)
+            memcpy(w->base, at, head[1]);
+        at += ftk_win_padded(head[1]);
+    }
+    return FTKIT_OK;
+}
+
+static const struct ftk_system_region memory = {
+    .name = "ftkit.win",
+    .ops = { sizeof(ftkit_serializer), measure_memory, pack_memory, unpack_memory },
+    .order = FTK_RESTORE_HANDLES,
+    .may_lack = true,
+    .differs_in_ranks = true,
+};
+
+/* ---- the part ------------------------------------------------------------------------ */
+
+#define WINDOWS                                                                                    \
+    .forget = forget, .close = close_windows, .cut = cut, .line = pass_line,                       \
+    .may_sleep = may_sleep, .region = &memory, .name = "win", .words = words, .save = save,        \
+    .load = load
+
+/* One team of all ranks: the one with locks. */
+static const struct ftk_part with_locks = { .progress = progress_with_locks,
+    .controls = ftk_win_controls,
+    .ncontrols = FTK_WIN_CONTROLS,
+    WINDOWS };
+static const struct ftk_part without_locks = { .progress = expose_all, WINDOWS };
+
+static const struct ftk_part *serves(void)
+{
+    return ftk_win_jobs_have_locks() ? &with_locks : &without_locks;
+}
+
+const struct ftk_part ftk_part_win = { .serves = serves };

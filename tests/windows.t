@@ -1,0 +1,121 @@
+#!/usr/bin/perl
+# Windows of MPI with the message log (tests/mpi/windows.c): the result with a rank killed is that of
+# the undisturbed run.  With --all each epoch has twenty kills and more at seeded points.
+#
+#   FTKIT_TEST_SEED=...  another series
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitLog;
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+asleep_in_waits();
+srand($ENV{FTKIT_TEST_SEED} // 37);
+
+sub program { return { name => 'windows', steps => 40, args => [ '-m', $_[0] ] } }
+my @active = map { program($_) } qw(fence pscw test gets);
+my @passive = map { program($_) } qw(counter locks);
+my $all = { FTKIT_LOG_TEAMS => 'all' };
+
+# A kill at a point of the program or of the engine.  Each rank passes each point once a step at
+# least.
+my %points = (fence => [qw(win.sent win.applied log.send)], pscw => [qw(win.sent win.wait win.applied)],
+    test => [qw(win.sent win.applied)], gets => [qw(win.sent win.applied log.send log.received)],
+    counter => [qw(win.flush win.applied)], locks => [qw(win.locked win.unlock win.flush win.applied)]);
+sub kill_of {
+    my ($p, $rank) = @_;
+    my ($how) = $p->{args}[1];
+    my $point = one_of(qw(app.step app.mid app.inflight), @{ $points{$how} });
+    return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(36));
+}
+
+for my $p (@active) {
+    like(undisturbed($p, 4), qr/^OK step 40 hash \w+ 0 wrong/, title($p) . ', undisturbed');
+}
+
+# ---- fences, and post, start, complete, wait: teams of one, of two, of all; some lines apart
+
+my $job = 0;
+for my $round (1 .. (all_cases() ? 30 : 1)) {
+    for my $p (@active) {
+        for my $team (1, 2, 4) {
+            my $apart = $job++ % 4 == 3;
+            my $env = { FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '5 calls',
+                $apart ? (FTKIT_CHECKPOINT_LINE => 'apart') : () };
+            my $rank = int(rand(4));
+            my $fault = kill_of($p, $rank);
+            my $j = logged($p, env => $env, fault => $fault);
+            is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
+                title($p) . ", teams of $team" . ($apart ? ', apart' : '') . ": $fault");
+        }
+    }
+}
+
+# ---- each rank twice: one replica of a rank dies, and the outcomes of MPI_Win_test are those of one
+
+for my $p (@active[2, 3]) {
+    my $env = { FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '5 calls' };
+    my $fault = kill_of($p, int(rand(8)));
+    my $j = logged($p, env => $env, run => [ '--no-relaunch', '--replicas', 2 ], fault => $fault);
+    is("@{[ scalar @{ $j->{faults} } ]} $j->{result}", '1 ' . undisturbed($p, 4),
+        title($p) . ", two replicas: $fault") or diag(substr($j->{log}, 0, 3000));
+}
+
+# ---- locks: one team
+
+for my $p (@passive) {
+    my $j = logged($p, spares => 0, env => { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' });
+    my $want = $j->{result};
+    like($want, qr/^OK step 40 hash \w+ 0 wrong/, title($p) . ', undisturbed') or diag($j->{log});
+    for my $i (1 .. (all_cases() ? 24 : 3)) {
+        my $rank = int(rand(4));
+        my $fault = kill_of($p, $rank);
+        my $k = logged($p, env => { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' }, fault => $fault);
+        is("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", "1 0 $want", title($p) . ": $fault")
+            or diag(substr($k->{log}, 0, 3000));
+    }
+}
+
+# ---- a whole job goes on from files, with the memory of MPI_Win_allocate
+
+{
+    my $p = $active[3];
+    my $env = { FTKIT_LOG_TEAM_SIZE => 2, FTKIT_LEVEL_HDF5_ENABLED => 'true',
+        FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_EVERY => '1 set',
+        FTKIT_RECOVER_SUPPLY => 'end', FTKIT_CHECKPOINT_PERIOD => '5 calls' };
+    my $j = logged($p, env => $env, run => ['--log'], spares => 0, fault => 'app.mid:1:18:kill');
+    like($j->{log}, qr/restored set \d+ from files/, 'a job goes on from files');
+    is(verdict($p, $j, any => 1), '', '... with the memory of windows');
+}
+
+# ---- an epoch that a set cannot have; a target without memory
+
+{
+    my $j = logged(program('open'), spares => 0, env => { FTKIT_LOG_TEAM_SIZE => 2,
+            FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+    like($j->{result}, qr/^OK step 40 hash \w+ 0 wrong/, 'a set with an open epoch is refused')
+        or diag($j->{log});
+}
+for my $p (@active[0, 1], $passive[1]) {
+    my $j = logged($p, spares => 0, env => $all, fault => 'win.memory:1:9:EIO');
+    ok($j->{rc} != 0 && $j->{seconds} < 30
+            && $j->{log} =~ /rank 1: cannot do the one-sided operations of other ranks on a window: /,
+        title($p) . ': no memory ends the job') or diag($j->{log});
+}
+
+# ---- what cannot be done says why
+
+for my $case ([ { FTKIT_LOG_TEAM_SIZE => 2 }, qr/several teams: with locks use log\.teams = all/ ],
+    [ { %$all, FTKIT_CHECKPOINT_LINE => 'apart' }, qr/checkpoint\.line = apart: with locks use together/ ])
+{
+    my $j = logged($passive[0], spares => 0, env => $case->[0]);
+    ok($j->{rc} != 0 && $j->{log} =~ /MPI_Win_lock_all is not possible .* and $case->[1]/,
+        "refused: $case->[1]") or diag($j->{log});
+}
+
+done_testing();
