@@ -58,6 +58,15 @@ for my $rank (0, 2, 3) {
             && $j->{log} =~ /by a fatal error: process \d of the repair has/ && $j->{seconds} < 30,
         'builds of ftkit differ, a spawned process: ends, and says why') or diag("rc $j->{rc}, $j->{seconds} s\n$j->{log}");
 }
+{
+    # the first process, which has no configuration, cannot report it
+    my $script = write_file(scratch() . '/unnamed',
+        qq(#!/bin/sh\n[ "\$OMPI_COMM_WORLD_RANK" = 0 ] && export FTKIT_CHECKPOINT_PERIOD=nothing\nexec '$program' none\n));
+    chmod(0755, $script);
+    my $j = job(program => $script, args => [], n => 3, run => [], timeout => 40, fault => 'open.build:2:1:EIO');
+    my @lines = $j->{log} =~ /error: context default: it cannot be opened: process 0 .*, and process 2 has ftkit .* Rule: /g;
+    is(scalar(@lines), 1, 'builds of ftkit differ, and process 0 has no configuration: one line') or diag($j->{log});
+}
 
 my $world = qr/\(rank \d of the job\) communicates on MPI_COMM_WORLD.*Rule: .*use ftkit_comm\(\)/;
 ends($_, $world) for qw(world worldsend after);
