@@ -71,8 +71,8 @@ static void say_memory(const struct ftk_level *l, double set, char *text, size_t
             2 * set);
 }
 
-/* Of a node whose data survive.  A node that goes down takes its MPI daemon along.  Where mpirun ends
- * the job then, what the processes had in their memory ends with the job. */
+/* Of a node whose data survive.  A node that goes down takes its MPI daemon along.  Where mpirun
+ * ends the job then, what the processes had in their memory ends with the job. */
 static const char *what_of(const struct ftk_level *l)
 {
     return ftk_place_is(l->mem.place.kind, FTK_OUTLIVES_PROCESS) || ftk_run_survives_nodes()

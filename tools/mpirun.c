@@ -302,8 +302,8 @@ static void add_telling(struct ftk_list *cmd)
     add_setting(cmd, "--prtemca", "odls_base_verbose", "5");
 }
 
-/* Make mpirun survive the loss of a node.  No daemon may need another one: mpirun is the parent of all.
- * A node that is silent counts as lost after 4 + 3 x 2 seconds. */
+/* Make mpirun survive the loss of a node.  No daemon may need another one: mpirun is the parent of
+ * all.  A node that is silent counts as lost after 4 + 3 x 2 seconds. */
 static void add_survival(const struct ftk_run *r, struct ftk_list *cmd)
 {
     char radix[16];

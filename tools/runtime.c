@@ -69,8 +69,8 @@ static bool is_on(const char *value)
     return true;
 }
 
-/* The value that the user has given: as an option of mpirun, or, as prte_info says, in the environment
- * or a file.  NULL: none. */
+/* The value that the user has given: as an option of mpirun, or, as prte_info says, in the
+ * environment or a file.  NULL: none. */
 static const char *users_value(const struct ftk_list *options, const char *said)
 {
     for (size_t i = 0; i + 1 < options->n; i++)

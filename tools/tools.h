@@ -154,8 +154,8 @@ void ftk_run_log_attempt_end(int attempt, const char *how, bool again);
 void ftk_run_log_end(int code);
 
 /* ---- runtime.c: what the runtime of MPI can do ----------------------------------------- */
-/* Whether jobs of this mpirun, as `ftkit run` starts them with these options for mpirun, go on when a
- * node is lost. */
+/* Whether jobs of this mpirun, as `ftkit run` starts them with these options for mpirun, go on when
+ * a node is lost. */
 bool ftk_runtime_survives_nodes(const char *mpirun, const struct ftk_list *options);
 
 /* ---- mpirun.c: the run profile ------------------------------------------------------- */

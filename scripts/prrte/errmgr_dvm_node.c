@@ -1,9 +1,9 @@
 /* The loss of a node is the loss of its processes.
  *
- * PRRTE 3.0 ends all jobs when mpirun loses the connection to one of its daemons, or when the launch
- * agent of a daemon ends.  With the parameter errmgr_dvm_survive_nodes mpirun goes on when each job
- * is recoverable (state_base_recoverable): the node counts as down, and each process of the node
- * counts as killed, so that the other processes learn of the loss as of any other.
+ * PRRTE 3.0 ends all jobs when mpirun loses the connection to one of its daemons, or when the
+ * launch agent of a daemon ends.  With the parameter errmgr_dvm_survive_nodes mpirun goes on when
+ * each job is recoverable (state_base_recoverable): the node counts as down, and each process of
+ * the node counts as killed, so that the other processes learn of the loss as of any other.
  *
  * scripts/openmpi adds this file to errmgr/dvm.  Upstream: PRRTE 4 repairs its tree of daemons.
  *
@@ -56,7 +56,7 @@ void prte_errmgr_dvm_node_lost(prte_proc_t *daemon)
         return;
     node->state = PRTE_NODE_STATE_DOWN;
     PRTE_FLAG_UNSET(daemon, PRTE_PROC_FLAG_ALIVE);
-    (void) prte_rml_route_lost(daemon->name.rank);
+    (void)prte_rml_route_lost(daemon->name.rank);
     for (int i = 0; i < node->procs->size; i++) {
         prte_proc_t *proc = pmix_pointer_array_get_item(node->procs, i);
         if (proc == NULL || proc->state >= PRTE_PROC_STATE_UNTERMINATED

@@ -1,7 +1,8 @@
 /* What ftkit relies on in agreements of Open MPI.
  *
  *   agrees sent     a process lives on when the result of an agreement cannot be sent to a member
- *                   that has died: two ranks, over TCP, with MALLOC_PERTURB_, which fills freed memory
+ *                   that has died: two ranks, over TCP, with MALLOC_PERTURB_, which fills freed
+ *                   memory
  *   agrees threads  agreements of two threads at once have the right result
  *
  * SPDX-License-Identifier: BSD-3-Clause */

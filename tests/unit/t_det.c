@@ -355,7 +355,8 @@ static void run(struct stepping *s)
 }
 
 /* A receive is complete at the cut, and its cancel comes behind the line, too late.  The interval
- * before the line may still count, and has the outcome; behind the line no receive has the number. */
+ * before the line may still count, and has the outcome; behind the line no receive has the
+ * number. */
 static void late_cancel(void **state)
 {
     static struct stepping s;
