@@ -165,22 +165,9 @@ static int name_executables(
     return rc;
 }
 
-/* All processes have the error rc: the first one that has a configuration reports it.  Returns rc,
- * or the error of a process that has failed meanwhile. */
-static int say_first(struct ftkit_ctx *ctx, struct comparing *c, int rc)
-{
-    const struct ftk_sure telling = { c->s, NULL, "choosing a process that reports" };
-    int64_t first = ctx->cfg.name[0] != '\0' ? c->rank : INT64_MAX;
-    const int chosen = ftk_sure_min(&telling, &first, 1);
-    c->peers = chosen == FTKIT_OK;
-    if (chosen != FTKIT_OK)
-        return chosen;
-    if (first == c->rank)
-        say_failure(ctx);
-    return rc;
-}
-
-/* Before anything else is exchanged: its form may depend on the build. */
+/* Before anything else is exchanged: its form may depend on the build.  So nothing is exchanged
+ * either when the builds differ: process 0 and the two that are named report the error, as far as
+ * they have a configuration. */
 static int compare_builds(struct ftkit_ctx *ctx, struct comparing *c)
 {
     const struct ftk_sure telling = { c->s, NULL, "comparing builds of ftkit" };
@@ -194,7 +181,9 @@ static int compare_builds(struct ftkit_ctx *ctx, struct comparing *c)
         "processes of a job have one build of ftkit; look for a second installation "
         "(LD_LIBRARY_PATH, the directories of the nodes), and link all programs again",
         b.process[0], b.text[0], b.process[1], b.text[1]);
-    return say_first(ctx, c, rc);
+    if (c->rank == 0 || c->rank == b.process[0] || c->rank == b.process[1])
+        say_failure(ctx);
+    return rc;
 }
 
 /* ---- meeting --------------------------------------------------------------------------- */

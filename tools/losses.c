@@ -9,6 +9,10 @@
  * job ends with the code of the call.  If another process is among them, then its failure may be
  * the reason for the calls, and the repair stands.
  *
+ * The rule holds for each repair by itself.  Where the library itself says that it knows no failure
+ * (mark `abort`), no repair changes that: the library then ends all processes of the node, and the
+ * repair of another node finds them lost, too.
+ *
  * The lines come in any order: those of one repair from several processes, and a daemon may report
  * the call before, between or after them.  So the rule asks only which lines have come.  A repair
  * whose losses are not all named yet decides nothing. */
@@ -73,6 +77,13 @@ void ftk_losses_abort(struct ftk_losses *l, const struct ftk_end *e)
     l->aborts[l->naborts++] = *e;
 }
 
+void ftk_losses_abort_sure(struct ftk_losses *l, const struct ftk_end *e)
+{
+    ftk_losses_abort(l, e);
+    if (l->sure.how == FTK_END_NONE)
+        l->sure = *e;
+}
+
 bool ftk_losses_code(struct ftk_losses *l, const struct ftk_end *e, int code)
 {
     struct ftk_end *at = abort_of(l, e);
@@ -97,6 +108,8 @@ static bool all_aborted(const struct ftk_losses *l, const struct ftk_loss *of)
 
 const struct ftk_end *ftk_losses_aborted(const struct ftk_losses *l)
 {
+    if (l->sure.how != FTK_END_NONE)
+        return &l->sure;
     for (size_t k = 0; k < l->naborts; k++)
         for (size_t i = 0; i < l->n; i++)
             if (is_process(&l->v[i].end, &l->aborts[k]) && all_aborted(l, &l->v[i]))

@@ -197,6 +197,10 @@ static void watch(const struct ftk_run *r, struct ftk_try *a, struct ftk_ranks *
             a->how = BY_FATAL;
             return;
         }
+        if (!a->sig && ftk_state_facts(a->state)->early) {
+            a->how = BY_LOST_NODE;
+            return;
+        }
         take_wanted(a);
         double halted_at = ftk_state_facts(a->state)->halted_at;
         if (halted_at > 0 && now > halted_at + r->halt_timeout_s && !a->sig) {

@@ -35,6 +35,8 @@ void ftk_try_describe(const struct ftk_try *a, char *text, size_t bytes)
         snprintf(text, bytes,
             "because the process of %s was gone before any context was opened%s%s", rank, after,
             end);
+    else if (a->how == BY_LOST_NODE)
+        snprintf(text, bytes, "because a node was lost before any context was opened");
     else if (ftk_try_headless(a))
         snprintf(text, bytes,
             "because mpirun was killed by signal %d (%s) before any context was opened", code - 128,
@@ -76,8 +78,8 @@ bool ftk_try_lost(const struct ftk_try *a)
     if (has_aborted(a) || a->how == BY_SIGNAL || a->how == BY_TIMEOUT
         || ftk_state_facts(a->state)->halted_at > 0)
         return false;
-    return a->how == BY_LOST_RANK || ftk_try_headless(a) || ftk_state_is_open(a->state)
-           || is_killed_early(a);
+    return a->how == BY_LOST_RANK || a->how == BY_LOST_NODE || ftk_try_headless(a)
+           || ftk_state_is_open(a->state) || is_killed_early(a);
 }
 
 int ftk_try_crash(const struct ftk_try *a)
@@ -101,7 +103,8 @@ int ftk_try_verdict(const struct ftk_try *a)
         return TOOL_HALTED;
     if (facts->mistake || facts->unclosed)
         return TOOL_FAIL; /* the library has killed the processes: their status says nothing */
-    if (ftk_state_is_open(a->state) || facts->fatal_at > 0 || a->how == BY_LOST_RANK)
+    if (ftk_state_is_open(a->state) || facts->fatal_at > 0 || a->how == BY_LOST_RANK
+        || a->how == BY_LOST_NODE)
         return cause ? ftk_end_code(cause) : code ? code : TOOL_FAIL;
     if (facts->repaired && !WIFSIGNALED(a->status))
         code = facts->code; /* the code of mpirun is that of processes that were replaced */

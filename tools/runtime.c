@@ -32,10 +32,10 @@ static _Noreturn void become_info(const char *program, int out)
     _exit(TOOL_NO_EXEC);
 }
 
-/* Read all that the program prints, as far as there is room; "" if it cannot be asked. */
+/* Read all that the program prints, and keep what there is room for; "" if it cannot be asked. */
 static void ask(const char *mpirun, char *text, size_t room)
 {
-    char program[PATH_MAX];
+    char program[PATH_MAX], more[1024];
     int end[2], status = 0;
     size_t n = 0;
     text[0] = '\0';
@@ -48,9 +48,10 @@ static void ask(const char *mpirun, char *text, size_t room)
         become_info(program, end[1]);
     (void)close(end[1]); /* nothing was written through this descriptor */
     for (ssize_t got = 1; pid > 0 && got != 0;) {
-        got = read(end[0], text + n, room - 1 - n);
+        const bool full = n == room - 1;
+        got = full ? read(end[0], more, sizeof more) : read(end[0], text + n, room - 1 - n);
         if (got > 0)
-            n += (size_t)got;
+            n += full ? 0 : (size_t)got;
         else if (got < 0 && errno != EINTR)
             break;
     }

@@ -146,7 +146,7 @@ static void take_abort(struct ftk_state *s, const char *text)
     e.code &= 0xff;
     s->sure = s->nbad == 0;
     if (s->sure)
-        ftk_losses_abort(&s->losses, &e);
+        ftk_losses_abort_sure(&s->losses, &e);
     add_end(&s->bad, &s->nbad, &s->bad_room, &e);
     if (s->cause.how == FTK_END_NONE)
         s->cause = e;
@@ -301,7 +301,7 @@ static int signal_named(const char *name)
 static void ended(struct ftk_state *s, struct ftk_end e)
 {
     if (e.job == 0)
-        return; /* a daemon: mpirun ends the job, with an exit code of its own */
+        return; /* a daemon: the ends of its processes are told, too */
     for (size_t i = 0; e.how == FTK_END_SIGNAL && i < s->nnamed; i++)
         if (same_process(&s->named[i], &e))
             e.sig = s->named[i].sig;
@@ -376,6 +376,15 @@ static void take_child(struct ftk_state *s, const char *text)
     }
 }
 
+/* errmgr:dvm: node h2 is lost: a line of scripts/prrte. */
+static void take_node(struct ftk_state *s, const char *text)
+{
+    if (!strstr(text, " is lost"))
+        return;
+    s->facts.nodes_lost++;
+    s->facts.early = s->facts.early || !s->facts.opened;
+}
+
 /* "[host:4711] [prterun-host-4711@0,0] errmgr:dvm: ..."; false: not one of the lines that we
  * asked for, for example an error of mpirun. */
 static bool mpirun_line(struct ftk_state *s, const char *line)
@@ -385,8 +394,8 @@ static bool mpirun_line(struct ftk_state *s, const char *line)
         void (*take)(struct ftk_state *s, const char *text);
     } kinds[] = {
         { " errmgr:dvm: for proc ", take_state }, { " errmgr:dvm: proc ", take_code },
-        { " odls:waitpid_fired child process ", take_child }, { " errmgr", NULL },
-        { " odls:", NULL }, { "[base/odls", NULL }, { " local:launch", NULL },
+        { " errmgr:dvm: node ", take_node }, { " odls:waitpid_fired child process ", take_child },
+        { " errmgr", NULL }, { " odls:", NULL }, { "[base/odls", NULL }, { " local:launch", NULL },
         { " SENDING SIG", NULL }, /* to processes that are left: SIGCONT, SIGTERM, SIGKILL */
         { " Sleep ", NULL },      /* between these signals */
         { " checking limit on ", NULL }, { " GETTING DAEMON ", NULL }, { " app ", NULL },

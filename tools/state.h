@@ -43,6 +43,8 @@ struct ftk_state_facts {
     uint64_t halted;    /* durable set of the halt, 0: none */
     uint64_t set;       /* newest durable set, 0: none */
     int nsets;          /* number of sets that have become durable */
+    int nodes_lost;     /* which mpirun has survived */
+    bool early;         /* one of them before a context was opened */
 };
 
 struct ftk_state; /* of one attempt */

@@ -238,6 +238,8 @@ static int acquire(struct ftk_owner *o, int ctxfd)
         } else {
             if (err == 0)
                 err = remove_record(ctxfd, &f, o->job.job);
+            if (err == 0)
+                ftk_owner_sweep(ctxfd, f.r.job);
             if (err == 0 || err == ENOENT)
                 err = ftk_owner_make(ctxfd, &o->record);
         }

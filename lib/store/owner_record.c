@@ -204,11 +204,28 @@ int ftk_owner_make(int ctxfd, const struct ftk_owner_record *r)
     if (err)
         return err;
     err = give_name(ctxfd, &f);
-    if (!err)
-        err = still_there(ctxfd, f.fd);
+    if (!err && still_there(ctxfd, f.fd) == EEXIST)
+        err = EEXIST;
     (void)unlinkat(ctxfd, f.name, 0); /* the record keeps its other name */
     close(f.fd);
     return err;
+}
+
+/* Whether there is no record of another job: 0, or an errno. */
+static int still_of(int ctxfd, uint64_t job)
+{
+    char text[FTK_OWNER_TEXT];
+    struct ftk_owner_record r;
+    const int fd = openat(ctxfd, FTK_OWNER_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : errno;
+    const ssize_t n = read(fd, text, sizeof text - 1);
+    const int err = n < 0 ? errno : 0;
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    if (err)
+        return err;
+    return ftk_owner_parse(text, &r) && r.job != job ? EEXIST : 0;
 }
 
 int ftk_owner_replace(int ctxfd, const struct ftk_owner_record *r)
@@ -217,10 +234,11 @@ int ftk_owner_replace(int ctxfd, const struct ftk_owner_record *r)
     int err = write_new(ctxfd, r, &f);
     if (err)
         return err;
-    if (renameat(ctxfd, f.name, ctxfd, FTK_OWNER_FILE) != 0) {
+    err = still_of(ctxfd, r->job); /* writing may have taken long */
+    if (!err && renameat(ctxfd, f.name, ctxfd, FTK_OWNER_FILE) != 0)
         err = errno;
+    if (err)
         (void)unlinkat(ctxfd, f.name, 0);
-    }
     close(f.fd);
     return err;
 }

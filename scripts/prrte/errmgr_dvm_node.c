@@ -15,10 +15,13 @@
 #include <signal.h>
 
 #include "errmgr_dvm_node.h"
+#include "src/mca/errmgr/base/base.h"
 #include "src/mca/errmgr/errmgr.h"
 #include "src/mca/state/state.h"
 #include "src/rml/rml.h"
 #include "src/runtime/prte_globals.h"
+#include "src/util/name_fns.h"
+#include "src/util/pmix_output.h"
 
 bool prte_errmgr_dvm_survive_nodes = false;
 
@@ -57,6 +60,8 @@ void prte_errmgr_dvm_node_lost(prte_proc_t *daemon)
     node->state = PRTE_NODE_STATE_DOWN;
     PRTE_FLAG_UNSET(daemon, PRTE_PROC_FLAG_ALIVE);
     (void)prte_rml_route_lost(daemon->name.rank);
+    pmix_output_verbose(1, prte_errmgr_base_framework.framework_output,
+        "%s errmgr:dvm: node %s is lost", PRTE_NAME_PRINT(PRTE_PROC_MY_NAME), node->name);
     for (int i = 0; i < node->procs->size; i++) {
         prte_proc_t *proc = pmix_pointer_array_get_item(node->procs, i);
         if (proc == NULL || proc->state >= PRTE_PROC_STATE_UNTERMINATED

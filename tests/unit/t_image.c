@@ -58,17 +58,18 @@ static const uint64_t of_6[] = { HEAD(6), 11, RECORD_WORDS, COMMS, MATRIX, UNEXP
 #define NAME_LATE UINT64_C(0x6574616c)
 #define NAME_SETUP UINT64_C(0x7075746573)
 #define NAME_TAIL UINT64_C(0x6c696174)
+#define NAME_WIN UINT64_C(0x6e6977)
 #define NAME_REQUESTS UINT64_C(0x7374736575716572)
 #define HEAD_7 MAGIC | UINT64_C(7) << 32, CALLS, RANKS
 #define FRONT_7 NAME_VCOMM, 3, COMMS, NAME_MATRIX, 6, MATRIX, NAME_UNEXP, 5, UNEXPECTED
 static const uint64_t of_7[] = { HEAD_7, 8, FRONT_7, NAME_SETUPLOG, 4, SETUP_6, NAME_LATE, 5, LATE,
     NAME_SETUP, RECORD_WORDS, RECORD, NAME_TAIL, 11, TAIL, NAME_REQUESTS, REQUESTS_WORDS,
     REQUESTS };
-static const uint64_t of_7_together[] = { HEAD_7, 8, FRONT_7, NAME_SETUPLOG, 4, SETUP, NAME_LATE, 0,
-    NAME_SETUP, 5, 0, 0, 0, 0, 0, NAME_TAIL, 0, NAME_REQUESTS, 0 };
+static const uint64_t of_7_together[] = { HEAD_7, 9, FRONT_7, NAME_SETUPLOG, 4, SETUP, NAME_LATE, 0,
+    NAME_SETUP, 5, 0, 0, 0, 0, 0, NAME_TAIL, 0, NAME_WIN, 0, NAME_REQUESTS, 0 };
 enum { WORDS_OF_FRONT = 4 + 3 * 2 + 3 + 6 + 5 };
 /* The same by a library with one part more, and without the empty sections. */
-static const uint64_t of_7_others[] = { HEAD_7, 5, FRONT_7, UINT64_C(0x6e6977), 2, 1, 2,
+static const uint64_t of_7_others[] = { HEAD_7, 5, FRONT_7, UINT64_C(0x6e6978), 2, 1, 2,
     NAME_SETUPLOG, 4, SETUP };
 static const uint64_t record[] = { RECORD };
 

@@ -167,6 +167,10 @@ static void abort_is_repaired(void **state)
         "1,0", 7);
     /* the library is sure, and a rank on another node has repaired the loss of the caller */
     aborts("open a\nabort 1 9\nlost 1 1 1 1 a\nrepaired 1 a\n", "1,1", 9);
+    /* ... with the other processes of its node, which the library has ended */
+    aborts("open a\nabort 1 9\nlost 1 1 1 2 a\nlost 1 0 1 2 a\nrepaired 2 a\n", "1,1", 9);
+    /* a node is lost after the call of a process there */
+    aborts("open a\nabort 1 9\nlost 1 4 1 1 a\nrepaired 1 a\n", "1,1", 9);
     /* one of two is not known to have called it: it may have failed */
     permuted(two, 4, 4, "none", 0, "repaired 2 a\nclosed a\n");
 }

@@ -57,6 +57,8 @@ static void forget(void)
 static int set_up(void **state)
 {
     (void)state;
+    static struct ftkit_ctx ctx;
+    ftk_log.ctx = &ctx;
     ftk_log.mode = ftk_mode_of(FTK_DETS_NODE);
     ftk_session_begin();
     ftk_log.n = RANKS;

@@ -73,13 +73,14 @@ static void say_given_up(const struct ftk_req *r)
 }
 
 /* End the receives of set-up that are still incomplete: their messages are in the line, or came
- * behind it.  A receive that the lost process has cancelled waits for the cancel. */
+ * behind it.  A receive that the lost process has cancelled waits for the cancel, unless nobody can
+ * call it any more: the receive would keep this rank from cutting for ever. */
 static void give_up_receives(void)
 {
     struct ftk_log *l = &ftk_log;
     for (struct ftk_req *r = l->queue.first, *next; r; r = next) {
         next = r->next;
-        if (r->kind != FTK_REQ_RECV || r->replay.cancel == FTK_CANCEL_DONE)
+        if (r->kind != FTK_REQ_RECV || (r->replay.cancel == FTK_CANCEL_DONE && is_held(r)))
             continue;
         if (is_held(r))
             say_given_up(r);
