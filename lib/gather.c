@@ -171,7 +171,7 @@ static int name_executables(
 static int compare_builds(struct ftkit_ctx *ctx, struct comparing *c)
 {
     const struct ftk_sure telling = { c->s, NULL, "comparing builds of ftkit" };
-    struct ftk_builds b;
+    struct ftk_builds b = { .differ = false };
     int rc = ftk_builds_compare(&telling, c->rank, &b);
     c->peers = rc == FTKIT_OK;
     if (rc != FTKIT_OK || !b.differ)

@@ -95,7 +95,7 @@ static int know_teams(struct ftk_attempt *a, struct ftk_plan_rules *rules)
 static int compare_builds(struct ftk_attempt *a)
 {
     const struct ftk_sure s = { a->s, NULL, "comparing builds of ftkit" };
-    struct ftk_builds b;
+    struct ftk_builds b = { .differ = false };
     int me = 0;
     int rc = ftk_attempt_rank(a, &me);
     if (rc == FTKIT_OK)

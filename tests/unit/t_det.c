@@ -19,6 +19,8 @@
  * Not here: the ways to other nodes (t_relay), and replicas that follow a leader. */
 #include "t_det_program.h"
 
+#include "log/determinant/det.h"
+
 /* ---- lines --------------------------------------------------------------------------------- */
 
 static void save_line(struct line *l)

@@ -103,11 +103,15 @@ static void write_record(const char *machine, long pid, const char *start, uint6
     write_lines(machine, pid, start, job, NULL);
 }
 
+static double waited_s; /* by the clock of the test, for the last owner */
+
 static struct ftk_owner *take_for(int want, const struct ftk_owner_job *job)
 {
     struct ftk_owner *o = NULL;
+    const double begin = ftk_now_s();
     naps = 0;
     CHECK_RC(want, ftk_owner_take(dir, CONTEXT, job, true, &o));
+    waited_s = ftk_now_s() - begin;
     late_s = 0;
     assert_true((want == FTKIT_OK) == (o != NULL));
     return o;
@@ -224,7 +228,7 @@ static void other_machine(void **state)
     CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
     write_record("another-1", 1, "77", 8);
     struct ftk_owner *o = take(FTKIT_OK, 5);
-    assert_true(naps >= 50);
+    assert_true(waited_s >= SHORT_S);
     ftk_owner_release(&o);
     write_record("another-1", 1, "77", 8);
     at_nap = touch;

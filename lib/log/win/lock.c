@@ -22,7 +22,7 @@ static const char *why_not(const struct ftk_config *cfg)
 
 bool ftk_win_jobs_have_locks(void)
 {
-    return !why_not(&ftk_log.ctx->cfg);
+    return ftk_log.ctx && !why_not(&ftk_log.ctx->cfg); /* no context: sets are read, no more */
 }
 
 bool ftk_win_may_lock(const char *call)
