@@ -427,7 +427,7 @@ sub drawn # a job with draws; what its ranks have said
     like($said, qr/rank 1: draws rank \d again in set-up$/m, '... also in set-up');
     like($said, qr/rank 1: a draw of a set is looked at$/m, '... which the set has');
     drawn('a rank is lost at a line apart', fault => 'apart.commit:1:2:kill',
-        env => { FTKIT_CHECKPOINT_LINE => 'apart' });
+        env => { FTKIT_CHECKPOINT_LINE => 'apart', FTKIT_CHECKPOINT_PERIOD => '1 calls' });
     drawn('another node tells the draws', fault => 'app.mid:2:14:kill,log.blind:*:*:EIO',
         env => { FTKIT_LOG_DETERMINANTS => 'causal', FTKIT_TOPOLOGY_RANKS_PER_NODE => 1 });
     # rank 1 of the plane that leads is lost, and that of the plane that follows
