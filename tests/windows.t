@@ -56,6 +56,19 @@ for my $round (1 .. (all_cases() ? 30 : 1)) {
     }
 }
 
+# ---- an epoch that set-up opens and the loop closes: a replacement has none
+
+for my $p (map { program($_) } qw(posted fenced)) {
+    for my $i (1 .. (all_cases() ? 10 : 1)) {
+        my $env = { FTKIT_LOG_TEAM_SIZE => 1 + int(rand(2)), FTKIT_CHECKPOINT_PERIOD => '5 calls' };
+        my $rank = int(rand(4));
+        my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.mid win.sent win.applied)), $rank, 8 + rand(28));
+        my $j = logged($p, env => $env, fault => $fault);
+        is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
+            title($p) . ": $fault");
+    }
+}
+
 # ---- each rank twice: one replica of a rank dies, and the outcomes of MPI_Win_test are those of one
 
 for my $p (@active[2, 3]) {

@@ -9,6 +9,8 @@
  *            the sum does not depend on which rank takes a piece
  *   locks    exclusive locks, puts and gets with requests
  *   open     as pscw; behind each step a set is refused, because an epoch is open
+ *   posted   as pscw; set-up opens an epoch of post and start, which the loop closes
+ *   fenced   as fence; set-up opens an epoch with operations, which the loop closes
  *
  * A step passes app.mid once and app.inflight once, inside an epoch.
  *
@@ -21,7 +23,7 @@
 enum { MANY = 64, PIECES = 24 };
 
 static struct {
-    enum { FENCE, PSCW, OPEN, TEST, GETS, COUNTER, LOCKS } how;
+    enum { FENCE, FENCED, PSCW, OPEN, POSTED, TEST, GETS, COUNTER, LOCKS } how;
     int cells;        /* of this rank */
     double *u, *next; /* [cells + 2], with a border; [cells] */
     int64_t *values;  /* [MANY + 2] of a window of MPI_Win_allocate */
@@ -45,10 +47,15 @@ static int with_open_epoch(struct foreign *f)
     return FTKIT_OK;
 }
 
+static bool is_begun_in_set_up(void)
+{
+    return w.how == FENCED || w.how == POSTED;
+}
+
 static int prepare(struct foreign *f)
 {
-    static const char *const names[] = { "fence", "pscw", "open", "test", "gets", "counter",
-        "locks" };
+    static const char *const names[] = { "fence", "fenced", "pscw", "open", "posted", "test",
+        "gets", "counter", "locks" };
     const char *name = f->variant ? f->variant : "fence";
     size_t i = 0;
     int start;
@@ -67,6 +74,35 @@ static int prepare(struct foreign *f)
     for (int k = 0; k < w.cells; k++)
         w.u[k + 1] = sin(0.1 * (start + k));
     return ftkit_register(f->ft, "u", w.u, (size_t)w.cells + 2, MPI_DOUBLE) != FTKIT_OK;
+}
+
+/* Cells of the neighbours: as many as this rank has, or one more or fewer. */
+static int cells_of(const struct foreign *f, int rank)
+{
+    return foreign_block(f->size, f->nranks, rank, NULL);
+}
+
+static void put_borders(const struct foreign *f)
+{
+    if (w.low != MPI_PROC_NULL)
+        MPI_Put(&w.u[1], 1, MPI_DOUBLE, w.low, cells_of(f, w.low) + 1, 1, MPI_DOUBLE, w.win);
+    (void)FTK_FAULT("app.inflight");
+    MPI_Put(&w.u[w.cells], 1, MPI_DOUBLE, w.high, 0, 1, MPI_DOUBLE, w.win);
+}
+
+/* Set-up opens an epoch; the first step of the loop closes this epoch. */
+static int begin_epoch(const struct foreign *f)
+{
+    int rc = MPI_SUCCESS;
+    if (w.how == FENCED)
+        rc = MPI_Win_fence(MPI_MODE_NOPRECEDE, w.win);
+    if (w.how == POSTED) {
+        rc = MPI_Win_post(w.both, 0, w.win);
+        rc |= MPI_Win_start(w.both, 0, w.win);
+    }
+    if (is_begun_in_set_up())
+        put_borders(f);
+    return rc;
 }
 
 static int connect_ranks(struct foreign *f)
@@ -93,6 +129,7 @@ static int connect_ranks(struct foreign *f)
     rc |= MPI_Type_vector(MANY / 4, 1, 2, MPI_INT64_T, &w.odd);
     rc |= MPI_Type_commit(&w.odd);
     rc |= MPI_Barrier(f->comm);
+    rc |= begin_epoch(f);
     return rc != MPI_SUCCESS;
 }
 
@@ -110,20 +147,6 @@ static void disconnect(void)
 
 /* ---- a halo -------------------------------------------------------------------------- */
 
-/* Cells of the neighbours: as many as this rank has, or one more or fewer. */
-static int cells_of(const struct foreign *f, int rank)
-{
-    return foreign_block(f->size, f->nranks, rank, NULL);
-}
-
-static void put_borders(const struct foreign *f)
-{
-    if (w.low != MPI_PROC_NULL)
-        MPI_Put(&w.u[1], 1, MPI_DOUBLE, w.low, cells_of(f, w.low) + 1, 1, MPI_DOUBLE, w.win);
-    (void)FTK_FAULT("app.inflight");
-    MPI_Put(&w.u[w.cells], 1, MPI_DOUBLE, w.high, 0, 1, MPI_DOUBLE, w.win);
-}
-
 static void compute(void)
 {
     for (int i = 1; i <= w.cells; i++)
@@ -133,17 +156,22 @@ static void compute(void)
 
 static void halo(const struct foreign *f)
 {
-    if (w.how == FENCE) {
-        MPI_Win_fence(MPI_MODE_NOPRECEDE, w.win);
-        put_borders(f);
+    const bool open = f->step == 0 && is_begun_in_set_up();
+    if (w.how <= FENCED) {
+        if (!open) {
+            MPI_Win_fence(MPI_MODE_NOPRECEDE, w.win);
+            put_borders(f);
+        }
         (void)FTK_FAULT("app.mid");
         MPI_Win_fence(MPI_MODE_NOSUCCEED, w.win);
         compute();
         return;
     }
-    MPI_Win_post(w.both, 0, w.win);
-    MPI_Win_start(w.both, 0, w.win);
-    put_borders(f);
+    if (!open) {
+        MPI_Win_post(w.both, 0, w.win);
+        MPI_Win_start(w.both, 0, w.win);
+        put_borders(f);
+    }
     (void)FTK_FAULT("app.mid");
     MPI_Win_complete(w.win);
     if (w.how != TEST)
@@ -279,9 +307,20 @@ static void release(void)
     free(w.state);
 }
 
+/* The epoch of set-up is closed before the first set. */
+static int loop(struct foreign *f)
+{
+    if (is_begun_in_set_up() && f->step == 0) {
+        foreign_watch(f);
+        step(f);
+        f->step++;
+    }
+    return foreign_loop(f);
+}
+
 int main(int argc, char **argv)
 {
     static const struct foreign_app app = { "windows", 40, 103, prepare, connect_ranks, disconnect,
         step, verdict, release };
-    return foreign_main(argc, argv, &app);
+    return foreign_run(argc, argv, &app, loop);
 }

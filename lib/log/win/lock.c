@@ -41,25 +41,6 @@ bool ftk_win_may_lock(const char *call)
     return !why;
 }
 
-void ftk_win_passive_free(struct ftk_win *w)
-{
-    struct ftk_win_passive *p = w->passive;
-    if (!p)
-        return;
-    for (struct ftk_win_pending *one = p->pending, *next; one; one = next) {
-        next = one->next;
-        ftk_win_fetches_free(one->fetch, one->nfetch);
-        free(one);
-    }
-    free(p->lock);
-    free(p->granted);
-    free(p->sent);
-    free(p->done);
-    free(p->wait);
-    free(p);
-    w->passive = NULL;
-}
-
 struct ftk_win_passive *ftk_win_passive(struct ftk_win *w)
 {
     const size_t n = (size_t)w->vc->size;

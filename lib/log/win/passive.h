@@ -60,6 +60,7 @@ bool ftk_win_jobs_have_locks(void);
 bool ftk_win_may_lock(const char *call);
 /* The state of w, which is made at the first use.  NULL: no memory. */
 struct ftk_win_passive *ftk_win_passive(struct ftk_win *w);
+void ftk_win_passive_free(struct ftk_win *w); /* win.c */
 /* Whether w has a lock of the target. */
 static inline bool ftk_win_is_locked(const struct ftk_win *w, int target)
 {
@@ -81,7 +82,6 @@ int ftk_win_ask(struct ftk_win *w, int target, enum ftk_win_lock lock);
 int ftk_win_push(struct ftk_win *w, int target, bool last);
 /* One look at what has come. */
 void ftk_win_serve(void);
-void ftk_win_passive_free(struct ftk_win *w);
 
 enum { FTK_WIN_CONTROLS = 4 };
 extern const struct ftk_control_kind ftk_win_controls[FTK_WIN_CONTROLS];

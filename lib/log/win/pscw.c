@@ -100,18 +100,39 @@ static void free_exposure(struct ftk_win_exposure *e)
     free(e);
 }
 
+enum { MESSAGES = 3 }; /* of an origin */
+
+static struct ftk_win_message *message(struct origin *o, int k)
+{
+    return k == 0 ? &o->post : k == 1 ? &o->in : &o->answer;
+}
+
 void ftk_win_exposure_drop(struct ftk_win *w)
 {
     struct ftk_win_exposure *e = w->exposure;
     w->exposure = NULL;
-    for (int i = 0; e && i < e->n; i++) {
-        struct origin *o = &e->from[i];
-        struct ftk_win_message *const m[] = { &o->post, &o->in, &o->answer };
-        for (size_t k = 0; k < sizeof m / sizeof *m; k++)
-            (void)ftk_win_look(m[k]); /* frees its type */
-    }
+    for (int i = 0; e && i < e->n; i++)
+        for (int k = 0; k < MESSAGES; k++)
+            (void)ftk_win_look(message(&e->from[i], k)); /* frees its type */
     if (e)
         free_exposure(e);
+}
+
+bool ftk_win_exposure_fail(struct ftk_win *w)
+{
+    struct ftk_win_exposure *e = w->exposure;
+    bool all = true;
+    for (int i = 0; e && i < e->n; i++)
+        for (int k = 0; k < MESSAGES; k++) {
+            struct ftk_win_message *m = message(&e->from[i], k);
+            if (!m->open || ftk_req_is_done(&m->r))
+                continue;
+            if (m->r.real != MPI_REQUEST_NULL)
+                all = false;
+            else
+                (void)ftk_p2p_fail(&m->r, MPI_ERR_PENDING); /* nobody waits for it */
+        }
+    return all;
 }
 
 static int open_exposure(
@@ -401,12 +422,14 @@ static int hand_over(struct ftk_win *w, struct target *t)
     return MPI_SUCCESS;
 }
 
-static int await_target(struct ftk_win *w, int rank, struct target *t)
+/* rc: the error of the call so far; after an error there are no results. */
+static int await_target(struct ftk_win *w, int rank, struct target *t, int rc)
 {
     const struct ftk_win_queue *q = &w->queue[rank];
     const int error[] = { ftk_win_await(&t->head), ftk_win_await(&t->rest),
         ftk_win_await(&t->answer) };
-    int rc = error[0] != MPI_SUCCESS ? error[0] : error[1] != MPI_SUCCESS ? error[1] : error[2];
+    for (size_t i = 0; rc == MPI_SUCCESS && i < sizeof error / sizeof *error; i++)
+        rc = error[i];
     if (rc == MPI_SUCCESS && q->nfetch > 0)
         rc = ftk_win_queue_results(q->fetch, q->nfetch, t->reply);
     return rc;
@@ -430,10 +453,8 @@ static int send_queues(struct ftk_win *w, struct target *t)
     (void)FTK_FAULT("win.sent");
     if (rc == MPI_SUCCESS && own >= 0)
         rc = hand_over(w, &t[own]);
-    for (int i = 0; i < w->nstart; i++) {
-        const int error = await_target(w, w->start[i], &t[i]);
-        rc = rc == MPI_SUCCESS ? error : rc;
-    }
+    for (int i = 0; i < w->nstart; i++)
+        rc = await_target(w, w->start[i], &t[i], rc);
     return rc;
 }
 

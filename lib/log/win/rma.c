@@ -22,14 +22,17 @@ static bool is_started(const struct ftk_win *w, int target)
     return false;
 }
 
-static int access_epoch(struct ftk_win *w, int target)
+/* Whether operations on the target are of the epoch of a fence. */
+static bool is_fenced(const struct ftk_win *w, int target)
 {
-    if (ftk_win_is_locked(w, target))
-        return MPI_SUCCESS;
-    if (w->nstart >= 0 || !w->fence)
-        return is_started(w, target) ? MPI_SUCCESS : MPI_ERR_RMA_SYNC;
-    w->used = true;
-    return MPI_SUCCESS;
+    return !ftk_win_is_locked(w, target) && w->nstart < 0 && w->fence;
+}
+
+static int access_epoch(const struct ftk_win *w, int target)
+{
+    return ftk_win_is_locked(w, target) || is_fenced(w, target) || is_started(w, target)
+               ? MPI_SUCCESS
+               : MPI_ERR_RMA_SYNC;
 }
 
 /* Whether the items of the target are in its window. */
@@ -74,7 +77,7 @@ static int check_op(const struct ftk_win_operation *o)
 }
 
 /* Check the arguments; *none: the target is MPI_PROC_NULL. */
-static int check(struct ftk_win *w, const struct ftk_win_operation *o, bool *none)
+static int check(const struct ftk_win *w, const struct ftk_win_operation *o, bool *none)
 {
     size_t origin = 0, result = 0, target = 0;
     const bool has_data = o->kind != FTK_WIN_GET && o->op != MPI_NO_OP;
@@ -110,6 +113,8 @@ int ftk_win_queue_up(struct ftk_win *w, const struct ftk_win_operation *o, bool 
     int rc = check(w, o, none);
     if (rc == MPI_SUCCESS && !*none)
         rc = ftk_win_queue_add(w, o);
+    if (rc == MPI_SUCCESS && !*none && is_fenced(w, o->target))
+        w->used = true;
     return rc;
 }
 

@@ -1,10 +1,12 @@
 /* Passive target: what ranks send each other for it, and what a target does (passive.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/mpi_shim.h"
+#include "detect/misuse.h"
 #include "log/win/passive.h"
 
 /* Words at the beginning of each message. */
@@ -56,6 +58,34 @@ static int add_pending(struct ftk_win *w, int target, uint64_t serial)
     return MPI_SUCCESS;
 }
 
+static struct ftk_win_pending *take_pending(struct ftk_win_passive *p, int target, uint64_t serial)
+{
+    struct ftk_win_pending **at = &p->pending;
+    while (*at && ((*at)->target != target || (*at)->serial != serial))
+        at = &(*at)->next;
+    struct ftk_win_pending *one = *at;
+    if (one)
+        *at = one->next;
+    return one;
+}
+
+static void free_pending(struct ftk_win_pending *one)
+{
+    ftk_win_fetches_free(one->fetch, one->nfetch);
+    free(one);
+}
+
+/* The last message to the target has not been sent: nothing waits for its answer.  A rollback may
+ * have dropped it. */
+static void take_back(struct ftk_win *w, int target, uint64_t serial)
+{
+    struct ftk_win_pending *one = w->passive ? take_pending(w->passive, target, serial) : NULL;
+    if (!one)
+        return;
+    w->passive->sent[target]--;
+    free_pending(one);
+}
+
 int ftk_win_push(struct ftk_win *w, int target, bool last)
 {
     struct ftk_win_passive *p = w->passive;
@@ -65,12 +95,15 @@ int ftk_win_push(struct ftk_win *w, int target, bool last)
     int rc = add_pending(w, target, p->sent[target] + 1);
     if (rc != MPI_SUCCESS)
         return rc;
-    words[SERIAL] = ++p->sent[target];
+    const uint64_t serial = ++p->sent[target];
+    words[SERIAL] = serial;
     words[BYTES] = q->bytes;
     words[FLAGS] = (uint64_t)q->reply << 1 | (last ? IS_LAST : 0);
     struct ftk_win_queue sent = *q;
     *q = (struct ftk_win_queue){ 0 }; /* the answer may come at once */
     rc = send(w, target, TAG_OPERATIONS, words, FTK_WIN_HEAD_WORDS + sent.bytes / 8);
+    if (rc != MPI_SUCCESS)
+        take_back(w, target, serial);
     free(sent.data);
     return rc;
 }
@@ -153,18 +186,13 @@ static int on_operations(struct ftk_win *w, int source, const uint64_t *words)
 static int on_done(struct ftk_win *w, int source, const uint64_t *words)
 {
     struct ftk_win_passive *p = w->passive;
-    struct ftk_win_pending **at = &p->pending;
-    while (*at && ((*at)->target != source || (*at)->serial != words[SERIAL]))
-        at = &(*at)->next;
-    struct ftk_win_pending *one = *at;
+    struct ftk_win_pending *one = take_pending(p, source, words[SERIAL]);
     if (!one)
         return MPI_ERR_INTERN;
-    *at = one->next;
     int rc =
         ftk_win_queue_results(one->fetch, one->nfetch, (const char *)(words + FTK_WIN_HEAD_WORDS));
     p->done[source] = words[SERIAL]; /* messages of a target keep their order */
-    ftk_win_fetches_free(one->fetch, one->nfetch);
-    free(one);
+    free_pending(one);
     return rc;
 }
 
@@ -199,7 +227,7 @@ static void handle_here(int tag, const uint64_t *words, size_t n)
 /* In a repair nothing is done: all ranks go back to the line. */
 static int handle_control(const struct ftk_control *c, int tag)
 {
-    if (ftk_log.ctx->detect.repairing || ftk_log_is_rolling_back())
+    if (ftk_log.ctx->detect.repairing || ftk_log_is_rolling_back() || ftk_log_replays_setup())
         return MPI_SUCCESS;
     return c->words < FTK_WIN_HEAD_WORDS ? MPI_ERR_INTERN : handle(tag, c->source, c->w);
 }
@@ -228,15 +256,33 @@ const struct ftk_control_kind ftk_win_controls[FTK_WIN_CONTROLS] = {
     { FTK_LOG_WIN, TAG_DONE, done_came, false },
 };
 
+/* A message that cannot be handled: its sender would wait for ever. */
+static void end_job(int code)
+{
+    char text[MPI_MAX_ERROR_STRING + 1] = "", why[MPI_MAX_ERROR_STRING + 128];
+    int len;
+    (void)PMPI_Error_string(code, text, &len); /* for the text only */
+    snprintf(why, sizeof why, "rank %d: cannot handle a message about locks of a window: %s",
+        ftk_log.me, text);
+    ftk_misuse_end(ftk_log.ctx, why);
+}
+
+/* In a replay of set-up the messages stay in the MPI: they are of windows as they are at the
+ * line. */
 void ftk_win_serve(void)
 {
     int found = 1;
-    for (int i = 0; found && i < LOOKS && !ftk_log_is_rolling_back(); i++) {
+    for (int i = 0; found && i < LOOKS; i++) {
+        if (ftk_log_is_rolling_back() || ftk_log_replays_setup())
+            return;
         found = 0;
         int rc = ftk_control_take(FTK_LOG_WIN, MPI_ANY_SOURCE, &found);
-        if (rc != MPI_SUCCESS && (ftk_p2p_is_failure(rc) || ftk_mpi_is_pending(rc)))
+        if (rc == MPI_SUCCESS)
+            continue;
+        if (ftk_p2p_is_failure(rc) || ftk_mpi_is_pending(rc))
             ftk_note_failure();
-        if (rc != MPI_SUCCESS)
-            return;
+        else
+            end_job(rc);
+        return;
     }
 }

@@ -10,6 +10,7 @@
 #include "detect/detect.h"
 #include "detect/misuse.h"
 #include "log/vcomm/comm.h"
+#include "log/win/passive.h"
 #include "log/win/win.h"
 
 struct ftk_win *ftk_wins;
@@ -98,6 +99,12 @@ static void unlink_from_list(const struct ftk_win *w)
         }
 }
 
+void ftk_win_unpublish(struct ftk_win *w)
+{
+    unlink_from_list(w);
+    ftk_vcomm_let_go(w->vc);
+}
+
 void ftk_win_forget(struct ftk_win *w)
 {
     for (int i = 0; w->queue && i < w->vc->size; i++)
@@ -108,9 +115,29 @@ void ftk_win_forget(struct ftk_win *w)
     w->used = false;
 }
 
+void ftk_win_passive_free(struct ftk_win *w)
+{
+    struct ftk_win_passive *p = w->passive;
+    if (!p)
+        return;
+    for (struct ftk_win_pending *one = p->pending, *next; one; one = next) {
+        next = one->next;
+        ftk_win_fetches_free(one->fetch, one->nfetch);
+        free(one);
+    }
+    free(p->lock);
+    free(p->granted);
+    free(p->sent);
+    free(p->done);
+    free(p->wait);
+    free(p);
+    w->passive = NULL;
+}
+
 int ftk_win_delete(struct ftk_win *w, bool with_handle)
 {
     int rc = MPI_SUCCESS;
+    ftk_win_passive_free(w);
     if (w->vc)
         ftk_win_forget(w);
     if (with_handle && w->handle != MPI_WIN_NULL)

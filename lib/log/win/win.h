@@ -115,8 +115,9 @@ static inline int ftk_win_end(const struct ftk_win *w, int rc)
 void ftk_win_broken(const struct ftk_win *w, int code);
 /* A window of this process without epochs; NULL: no memory. */
 struct ftk_win *ftk_win_new(void);
-/* Into the list. */
+/* Into the list, and out again. */
 void ftk_win_publish(struct ftk_win *w);
+void ftk_win_unpublish(struct ftk_win *w);
 /* Free the memory of the log for w, which is in no list.  with_handle: and the handle. */
 int ftk_win_delete(struct ftk_win *w, bool with_handle);
 /* The program frees w, which has no epoch. */
@@ -203,5 +204,7 @@ int ftk_win_group(const struct ftk_win *w, MPI_Group group, int *n, int **ranks)
 void ftk_win_expose(struct ftk_win *w);
 /* Drop the exposure of w, whose messages have ended. */
 void ftk_win_exposure_drop(struct ftk_win *w);
+/* End its messages that are under way.  False: the MPI has some of them. */
+bool ftk_win_exposure_fail(struct ftk_win *w);
 
 #endif

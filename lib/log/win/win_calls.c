@@ -87,11 +87,11 @@ static struct ftk_win *make(struct ftk_vcomm *parent, const struct arguments *a,
             (void)ftk_win_delete(w, true); /* rc is the first error */
         return NULL;
     }
+    ftk_win_publish(w); /* a member that is further may already send */
     *rc = tell_places(w, a);
-    if (*rc == MPI_SUCCESS) {
-        ftk_win_publish(w);
+    if (*rc == MPI_SUCCESS)
         return w;
-    }
+    ftk_win_unpublish(w);
     (void)ftk_vcomm_free(w->vc); /* as above */
     w->vc = NULL;
     (void)ftk_win_delete(w, true);

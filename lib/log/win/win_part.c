@@ -17,9 +17,11 @@
 
 /* ---- progress ------------------------------------------------------------------------ */
 
+/* In a replay of set-up only MPI_Win_wait goes on with an exposure: the lost process may have
+ * closed the exposure behind set-up. */
 static void expose_all(void)
 {
-    if (ftk_log_is_rolling_back())
+    if (ftk_log_is_rolling_back() || ftk_log_replays_setup())
         return;
     for (struct ftk_win *w = ftk_wins; w; w = w->next)
         if (w->exposure)
@@ -45,14 +47,19 @@ static bool may_sleep(void)
 
 /* ---- rollbacks ----------------------------------------------------------------------- */
 
-/* All messages of this rank have ended. */
+/* All messages of w have ended. */
+static void forget_one(struct ftk_win *w)
+{
+    ftk_win_exposure_drop(w);
+    ftk_win_passive_free(w);
+    ftk_win_forget(w);
+    w->fence = false;
+}
+
 static void forget(void)
 {
-    for (struct ftk_win *w = ftk_wins; w; w = w->next) {
-        ftk_win_exposure_drop(w);
-        ftk_win_passive_free(w);
-        ftk_win_forget(w);
-    }
+    for (struct ftk_win *w = ftk_wins; w; w = w->next)
+        forget_one(w);
 }
 
 static void close_windows(void)
@@ -157,6 +164,19 @@ static int load_one(const uint64_t *from)
     return FTKIT_OK;
 }
 
+/* Set-up has left an epoch open in this process, which the lost one closed before the line. */
+static int end_epochs(void)
+{
+    for (struct ftk_win *w = ftk_wins; w; w = w->next) {
+        if (!ftk_win_exposure_fail(w))
+            return ftk_fail(FTKIT_ERR_STATE,
+                "the program has left an epoch of MPI_Win_post open at ftkit_recover, and a set is "
+                "restored: call MPI_Win_wait before");
+        forget_one(w);
+    }
+    return FTKIT_OK;
+}
+
 /* The communicators of the line are there. */
 static int load(const struct ftk_section *in)
 {
@@ -165,7 +185,7 @@ static int load(const struct ftk_section *in)
         return FTKIT_OK;
     if (in->w && (in->end - in->w) % WORDS != 0)
         return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: cut short");
-    int rc = FTKIT_OK;
+    int rc = end_epochs();
     for (const uint64_t *w = in->w; rc == FTKIT_OK && w && w < in->end; w += WORDS)
         rc = load_one(w);
     return rc;
