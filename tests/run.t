@@ -754,18 +754,27 @@ SKIP: {
             like($out, qr/^rank $rank of 5 on ftnode$node = ftnode$node, node -$/m,
                 "rank $rank is on node $node");
         }
-        disturb(
-            sub {
-                # daemons of this run, the one of the second node came last
-                my @daemons = grep {
-                    slurp("/proc/$_/comm") eq "prted\n"
-                        && index(slurp("/proc/$_/environ"), "FTKIT_RUN_STATE=$tmp/") >= 0
-                } map { m{(\d+)} } glob '/proc/[0-9]*';
-                kill 'KILL', (sort { $a <=> $b } @daemons)[-1];
-            },
-            $ftkit, @small, '--emulate-nodes', 2, $job, 'hangonce');
-        result(0, 'a node is lost');
-        like($err, qr/relaunching/, 'a node is lost: relaunched');
+        my $lose = sub {
+            # daemons of this run, the one of the second node came last
+            my @daemons = grep {
+                slurp("/proc/$_/comm") eq "prted\n"
+                    && index(slurp("/proc/$_/environ"), "FTKIT_RUN_STATE=$tmp/") >= 0
+            } map { m{(\d+)} } glob '/proc/[0-9]*';
+            kill 'KILL', (sort { $a <=> $b } @daemons)[-1];
+        };
+        {
+            local $ENV{PRTE_MCA_errmgr_dvm_survive_nodes} = 0;
+            disturb($lose, $ftkit, @small, '--emulate-nodes', 2, $job, 'hangonce');
+            result(0, 'a node is lost');
+            like($err, qr/relaunching/, 'a node is lost: relaunched');
+        }
+        if (`$ftkit run -n 2 --spares 0 --emulate-nodes 2 --print true` =~ /survive_nodes/) {
+            my $once = '[ "$FTKIT_RUN_ATTEMPT" = 1 ] || { echo "job: pid $$" >&2; exec sleep 50; }';
+            disturb($lose, $ftkit, @small, '--emulate-nodes', 2, 'sh', '-c', $once);
+            result(0, 'a node is lost before a context is opened');
+            like($err, qr/because a node was lost before any context was opened; relaunching/,
+                '... which mpirun survives: relaunched');
+        }
         is(`hostname`, $mine, 'the host keeps its name');
         is(slurp('/etc/hosts'), $hosts, 'and its hosts file');
         job($ftkit, 'run', '-n', 4, '--spares', 0, '--emulate-nodes', 2, $job, 'lost', 1);
