@@ -27,11 +27,6 @@ struct ftk_loss {
     char context[FTKIT_NAME_MAX + 1];
 };
 
-static bool is_process(const struct ftk_end *a, const struct ftk_end *b)
-{
-    return a->job == b->job && a->rank == b->rank;
-}
-
 static bool same_repair(const struct ftk_loss *a, const struct ftk_loss *b)
 {
     return a->repair == b->repair && strcmp(a->context, b->context) == 0;
@@ -39,10 +34,7 @@ static bool same_repair(const struct ftk_loss *a, const struct ftk_loss *b)
 
 static struct ftk_end *abort_of(const struct ftk_losses *l, const struct ftk_end *e)
 {
-    for (size_t i = 0; i < l->naborts; i++)
-        if (is_process(&l->aborts[i], e))
-            return &l->aborts[i];
-    return NULL;
+    return ftk_end_find(l->aborts, l->naborts, e);
 }
 
 bool ftk_losses_add(struct ftk_losses *l, const char *text, struct ftk_end *e)
@@ -64,17 +56,15 @@ bool ftk_losses_add(struct ftk_losses *l, const char *text, struct ftk_end *e)
 bool ftk_losses_excuse(const struct ftk_losses *l, const struct ftk_end *e)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (is_process(&l->v[i].end, e))
+        if (ftk_end_same(&l->v[i].end, e))
             return true;
     return false;
 }
 
 void ftk_losses_abort(struct ftk_losses *l, const struct ftk_end *e)
 {
-    if (abort_of(l, e))
-        return;
-    l->aborts = ftk_tool_grow(l->aborts, l->naborts, &l->aborts_room, sizeof *l->aborts);
-    l->aborts[l->naborts++] = *e;
+    if (!abort_of(l, e))
+        ftk_end_add(&l->aborts, &l->naborts, &l->aborts_room, e);
 }
 
 void ftk_losses_abort_sure(struct ftk_losses *l, const struct ftk_end *e)
@@ -112,7 +102,7 @@ const struct ftk_end *ftk_losses_aborted(const struct ftk_losses *l)
         return &l->sure;
     for (size_t k = 0; k < l->naborts; k++)
         for (size_t i = 0; i < l->n; i++)
-            if (is_process(&l->v[i].end, &l->aborts[k]) && all_aborted(l, &l->v[i]))
+            if (ftk_end_same(&l->v[i].end, &l->aborts[k]) && all_aborted(l, &l->v[i]))
                 return &l->aborts[k];
     return NULL;
 }

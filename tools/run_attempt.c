@@ -197,7 +197,7 @@ static void watch(const struct ftk_run *r, struct ftk_try *a, struct ftk_ranks *
             a->how = BY_FATAL;
             return;
         }
-        if (!a->sig && ftk_state_facts(a->state)->early) {
+        if (!a->sig && ftk_state_facts(a->state)->early_loss) {
             a->how = BY_LOST_NODE;
             return;
         }

@@ -132,7 +132,7 @@ static void take_fatal(struct ftk_state_facts *t, const char *text)
     t->fatal_at = ftk_now_s();
 }
 
-static void add_end(struct ftk_end **v, size_t *n, size_t *room, const struct ftk_end *e)
+void ftk_end_add(struct ftk_end **v, size_t *n, size_t *room, const struct ftk_end *e)
 {
     *v = ftk_tool_grow(*v, *n, room, sizeof **v);
     (*v)[(*n)++] = *e;
@@ -147,12 +147,12 @@ static void take_abort(struct ftk_state *s, const char *text)
     s->sure = s->nbad == 0;
     if (s->sure)
         ftk_losses_abort_sure(&s->losses, &e);
-    add_end(&s->bad, &s->nbad, &s->bad_room, &e);
+    ftk_end_add(&s->bad, &s->nbad, &s->bad_room, &e);
     if (s->cause.how == FTK_END_NONE)
         s->cause = e;
 }
 
-static bool same_process(const struct ftk_end *a, const struct ftk_end *b)
+bool ftk_end_same(const struct ftk_end *a, const struct ftk_end *b)
 {
     return a->job == b->job && a->rank == b->rank;
 }
@@ -164,7 +164,7 @@ static void take_lost(struct ftk_state *s, const char *text)
         return;
     size_t kept = 0;
     for (size_t i = 0; i < s->nbad; i++)
-        if (!same_process(&s->bad[i], &e))
+        if (!ftk_end_same(&s->bad[i], &e))
             s->bad[kept++] = s->bad[i];
     s->nbad = kept;
 }
@@ -173,13 +173,13 @@ static void take_joined(struct ftk_state *s, const char *text)
 {
     struct ftk_end e = { .how = FTK_END_NONE };
     if (sscanf(text, "%ld %ld", &e.job, &e.rank) == 2)
-        add_end(&s->joined, &s->njoined, &s->joined_room, &e);
+        ftk_end_add(&s->joined, &s->njoined, &s->joined_room, &e);
 }
 
-static struct ftk_end *find_end(struct ftk_end *v, size_t n, const struct ftk_end *e)
+struct ftk_end *ftk_end_find(struct ftk_end *v, size_t n, const struct ftk_end *e)
 {
     for (size_t i = 0; i < n; i++)
-        if (same_process(&v[i], e))
+        if (ftk_end_same(&v[i], e))
             return &v[i];
     return NULL;
 }
@@ -303,17 +303,17 @@ static void ended(struct ftk_state *s, struct ftk_end e)
     if (e.job == 0)
         return; /* a daemon: the ends of its processes are told, too */
     for (size_t i = 0; e.how == FTK_END_SIGNAL && i < s->nnamed; i++)
-        if (same_process(&s->named[i], &e))
+        if (ftk_end_same(&s->named[i], &e))
             e.sig = s->named[i].sig;
     s->badly += e.job == MAIN_JOB;
     s->well -= e.job == MAIN_JOB && e.how == FTK_END_NO_FINALIZE; /* reported as both */
-    bool ours = e.job == MAIN_JOB || find_end(s->joined, s->njoined, &e);
+    bool ours = e.job == MAIN_JOB || ftk_end_find(s->joined, s->njoined, &e);
     if (ours && s->cause.how == FTK_END_NONE)
         s->cause = e;
     if (e.how == FTK_END_ABORT)
         ftk_losses_abort(&s->losses, &e);
     if (ours && !ftk_losses_excuse(&s->losses, &e))
-        add_end(&s->bad, &s->nbad, &s->bad_room, &e);
+        ftk_end_add(&s->bad, &s->nbad, &s->bad_room, &e);
 }
 
 /* errmgr:dvm: for proc [...] state ABORTED BY SIGNAL */
@@ -335,7 +335,7 @@ static void take_state(struct ftk_state *s, const char *text)
             continue;
         e.how = states[i].how;
         /* after MPI_Abort mpirun reports a second end, by an exit code */
-        const bool again = find_end(s->bad, s->nbad, &e) || ftk_losses_code(&s->losses, &e, -1);
+        const bool again = ftk_end_find(s->bad, s->nbad, &e) || ftk_losses_code(&s->losses, &e, -1);
         if (e.how != FTK_END_EXIT || !again)
             ended(s, e);
     }
@@ -348,7 +348,7 @@ static void take_code(struct ftk_state *s, const char *text)
         " exited with non-zero status " };
     struct ftk_end e = { FTK_END_NONE };
     const char *what = process_of(text, &e);
-    struct ftk_end *bad = what ? find_end(s->bad, s->nbad, &e) : NULL;
+    struct ftk_end *bad = what ? ftk_end_find(s->bad, s->nbad, &e) : NULL;
     for (size_t i = 0; what && i < sizeof words / sizeof words[0]; i++) {
         if (strncmp(what, words[i], strlen(words[i])) != 0)
             continue;
@@ -356,7 +356,7 @@ static void take_code(struct ftk_state *s, const char *text)
         if (bad)
             bad->code = code;
         (void)ftk_losses_code(&s->losses, &e, code);
-        if (same_process(&s->cause, &e))
+        if (ftk_end_same(&s->cause, &e))
             s->cause.code = code;
     }
 }
@@ -381,8 +381,7 @@ static void take_node(struct ftk_state *s, const char *text)
 {
     if (!strstr(text, " is lost"))
         return;
-    s->facts.nodes_lost++;
-    s->facts.early = s->facts.early || !s->facts.opened;
+    s->facts.early_loss = s->facts.early_loss || !s->facts.opened;
 }
 
 /* "[host:4711] [prterun-host-4711@0,0] errmgr:dvm: ..."; false: not one of the lines that we
@@ -503,7 +502,7 @@ bool ftk_state_fileless(const struct ftk_state *s)
 bool ftk_state_has_joined(const struct ftk_state *s, long job, long rank)
 {
     const struct ftk_end e = { .job = job, .rank = rank };
-    return find_end(s->joined, s->njoined, &e) != NULL;
+    return ftk_end_find(s->joined, s->njoined, &e) != NULL;
 }
 
 const struct ftk_state_facts *ftk_state_facts(const struct ftk_state *s)

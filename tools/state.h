@@ -24,6 +24,10 @@ struct ftk_end {
 int ftk_end_code(const struct ftk_end *e);
 /* "rank 3 of the job was killed by signal 9 (Killed)" */
 void ftk_end_text(const struct ftk_end *e, char *text, size_t bytes);
+/* Whether both are of one process; the end of the process of e among n, NULL: none; one more. */
+bool ftk_end_same(const struct ftk_end *a, const struct ftk_end *b);
+struct ftk_end *ftk_end_find(struct ftk_end *v, size_t n, const struct ftk_end *e);
+void ftk_end_add(struct ftk_end **v, size_t *n, size_t *room, const struct ftk_end *e);
 
 /* Facts that the library has written so far. */
 struct ftk_state_facts {
@@ -43,8 +47,7 @@ struct ftk_state_facts {
     uint64_t halted;    /* durable set of the halt, 0: none */
     uint64_t set;       /* newest durable set, 0: none */
     int nsets;          /* number of sets that have become durable */
-    int nodes_lost;     /* which mpirun has survived */
-    bool early;         /* one of them before a context was opened */
+    bool early_loss;    /* mpirun has survived the loss of a node before a context was opened */
 };
 
 struct ftk_state; /* of one attempt */

@@ -5,7 +5,7 @@
  * each job is recoverable (state_base_recoverable): the node counts as down, and each process of
  * the node counts as killed, so that the other processes learn of the loss as of any other.
  *
- * scripts/openmpi adds this file to errmgr/dvm.  Upstream: PRRTE 4 repairs its tree of daemons.
+ * scripts/openmpi adds this file to errmgr/dvm.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

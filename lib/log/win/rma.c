@@ -128,12 +128,8 @@ static int do_op(struct ftk_win *w, const struct ftk_win_operation *o)
     return ftk_win_end(w, rc);
 }
 
-/* The call of the program: real of the MPI for a window that is not ours. */
 #define ON_WINDOW(real, ...)                                                                       \
-    struct ftk_win *w = ftk_win_find(win);                                                         \
-    if (!w)                                                                                        \
-        return ftk_win_is_gone(win) ? ftk_log_error() : real;                                      \
-    const struct ftk_win_operation o = { __VA_ARGS__ };                                            \
+    FTK_WIN_OPERATION(real, __VA_ARGS__)                                                           \
     return do_op(w, &o)
 
 int ftk_mpi_Put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,

@@ -207,4 +207,12 @@ void ftk_win_exposure_drop(struct ftk_win *w);
 /* End its messages that are under way.  False: the MPI has some of them. */
 bool ftk_win_exposure_fail(struct ftk_win *w);
 
+/* The begin of a call of the program: the window w, and the operation o.  A window that is not ours
+ * is one of the MPI: real. */
+#define FTK_WIN_OPERATION(real, ...)                                                               \
+    struct ftk_win *w = ftk_win_find(win);                                                         \
+    if (!w)                                                                                        \
+        return ftk_win_is_gone(win) ? ftk_log_error() : real;                                      \
+    const struct ftk_win_operation o = { __VA_ARGS__ };
+
 #endif
