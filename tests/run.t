@@ -770,6 +770,9 @@ SKIP: {
         }
         if (`$ftkit run -n 2 --spares 0 --emulate-nodes 2 --print true` =~ /survive_nodes/) {
             my $once = '[ "$FTKIT_RUN_ATTEMPT" = 1 ] || { echo "job: pid $$" >&2; exec sleep 50; }';
+            my $hosts70 = join(',', map {"h$_"} 1 .. 70);
+            like(`$ftkit run -n 70 --spares 0 --host $hosts70 --print true`,
+                qr/--prtemca rml_base_radix 71 /, '70 nodes: mpirun is the parent of all daemons');
             disturb($lose, $ftkit, @small, '--emulate-nodes', 2, 'sh', '-c', $once);
             result(0, 'a node is lost before a context is opened');
             like($err, qr/because a node was lost before any context was opened; relaunching/,

@@ -33,9 +33,6 @@ loses('too few spares, and recover.supply is spare, end: relaunched', 0, 1, spar
     env => { FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
         FTKIT_RECOVER_SUPPLY => 'spare, end' },
     run => ['--emulate-nodes', 3], like => qr/relaunching.*restored set \d+ from files/s);
-loses('the daemon of an inner node of the tree', 0, 1, n => 6, spares => 6, env => $memory,
-    run => ['--no-relaunch', '--emulate-nodes', 6, '--prtemca', 'rml_base_radix', 2],
-    like => qr/ranks? replaced/);
 for my $i (1 .. $ENV{FTKIT_TEST_COUNT} // 60) {
     my ($what, $env, @run) = @{ $kinds[ $i % @kinds ] };
     my $nodes = 3 + int(rand(2));
