@@ -13,8 +13,8 @@ use Test::More;
 
 ulfm_only();
 
-# The longest wait of each rank: [wall, processor].
-sub waits { return map { [split ' '] } shift->{log} =~ /^wait: rank \d+ (\S+ \S+)$/mg }
+# The longest wait of each rank: [wall, sleeps].
+sub waits { return map { [split ' '] } shift->{log} =~ /^wait: rank \d+ (\S+ \d+)$/mg }
 
 # Rank 1 of four dies in step 75, and the only set was written after step 1.
 sub patient
@@ -28,7 +28,7 @@ sub patient
     my @long = grep { $_->[0] > 0.4 } waits($j);
     cmp_ok(scalar(@long), '>=', 3, '... the others wait for half of the replay at least')
         or diag($j->{log});
-    return grep { $_->[1] > 0.15 * $_->[0] } @long;
+    return grep { $_->[1] < 20 * $_->[0] } @long; # a rank that sleeps does so up to 1,000 times a second
 }
 
 is(scalar(patient($_)), 0, '... and sleep') for qw(ring alone);
