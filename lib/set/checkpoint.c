@@ -1,4 +1,4 @@
-/* Writing a set into memory: own copy and buddy copy, committed by a vote.
+/* Writing a set into memory: the own copy and what the scheme adds, committed by a vote.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *

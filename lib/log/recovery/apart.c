@@ -390,11 +390,6 @@ void ftk_apart_freeze(void)
     (void)happens(FTK_ON_FAILURE);
 }
 
-bool ftk_apart_is_missed(const struct ftk_log_repair *r)
-{
-    return ftk_apart.rank.open && ftk_apart.rank.set == r->line;
-}
-
 void ftk_apart_install(const struct ftk_log_repair *r)
 {
     (void)ftk_apart_happens((struct ftk_apart_event){ .kind = FTK_ON_LINE, .set = r->line });

@@ -22,7 +22,5 @@ int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 void ftk_apart_freeze(void);
 /* The ranks have agreed on the line of the repair: the open set is committed, or given up. */
 void ftk_apart_install(const struct ftk_log_repair *r);
-/* Whether the open set is the line of the repair, and this rank has not seen its commit. */
-bool ftk_apart_is_missed(const struct ftk_log_repair *r);
 
 #endif

@@ -296,12 +296,29 @@ static void cut(
     add(todo, FTK_DO_SEND_COUNTS);
 }
 
-/* This rank has ended a step. */
+/* The state after the work of a state: this rank waits for the other ranks. */
+static enum ftk_apart_state after(enum ftk_apart_state state)
+{
+    switch (state) {
+    case FTK_APART_COUNTING:
+        return FTK_APART_COUNTED;
+    case FTK_APART_CLOSING:
+        return FTK_APART_CLOSED;
+    case FTK_APART_SIZING:
+        return FTK_APART_SIZED;
+    case FTK_APART_SENDING:
+        return FTK_APART_SENT;
+    default: /* a state without work */
+        return state;
+    }
+}
+
+/* This rank has ended the work of its state. */
 static void ready(
     struct ftk_apart_rank *r, const struct ftk_apart_event *e, struct ftk_apart_actions *todo)
 {
     struct ftk_apart_action *a;
-    r->state++;
+    r->state = after(r->state);
     a = add(todo, FTK_DO_SAY);
     a->round = ftk_apart_round_of(r->state);
     a->words.error = more_severe(r->error, e->cut_error);

@@ -42,8 +42,8 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     memcpy(word + 1, &ctx->epoch_id, sizeof ctx->epoch_id);
     word[LEADER] = l->epoch.leader;
     size_t bytes = (size_t)n * sizeof *word;
-    if (l->team && l->node && l->home) {
-        memcpy(word + FIRST, l->team, bytes);
+    if (ftk_teams() && l->node && l->home) {
+        memcpy(word + FIRST, ftk_teams(), bytes);
         memcpy(word + FIRST + n, l->node, bytes);
         memcpy(word + FIRST + n + n, l->home, bytes);
     }
