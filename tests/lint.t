@@ -51,6 +51,15 @@ close $f;
     local @ENV{qw(LINT_ONLY FILES BUILD)} = ('format', $long, $build);
     like(`scripts/lint 2>&1`, qr/long\.c:1: error: longer than 100 columns/, 'format: a long line');
     is($? >> 8, 1, '... fails');
+    mkdir scratch() . '/lib';
+    my $many = scratch() . '/lib/many.c';
+    for my $lines (600, 601) {
+        write_file($many, "int i;\n" x $lines);
+        $ENV{FILES} = $many;
+        my $out = `scripts/lint 2>&1`;
+        is($out =~ /many\.c: error: longer than 600 lines/ ? 1 : 0, $lines > 600 ? 1 : 0,
+            "format: a file of the library with $lines lines");
+    }
   SKIP: {
         skip 'no clang-format-14', 1 if system('command -v clang-format-14 >/dev/null 2>&1') != 0;
         $ENV{FILES} = $bad;

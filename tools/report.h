@@ -262,6 +262,8 @@ int ftk_rp_add_path(struct rp_log *log, const char *path);
 int ftk_rp_choose(struct rp_log *log, const char *run, const char *context);
 /* The last session that had begun at t and not ended, with a second for different clocks; -1 */
 int ftk_rp_session_at(const struct rp_log *log, double t);
+/* Texts from before a process opened a context are of this run if no other run is nearer. */
+void ftk_rp_bound_texts(struct rp_log *log);
 
 /* ---- report_read.c: events ----------------------------------------------------------- */
 int ftk_rp_read(struct rp_log *log);

@@ -24,6 +24,7 @@ double ftk_rp_real(const json_t *o, const char *name, double max, double otherwi
 /* An integer within low .. high, else otherwise. */
 int64_t ftk_rp_int(const json_t *o, const char *name, int64_t low, int64_t high, int64_t otherwise);
 const char *ftk_rp_str(const json_t *o, const char *name, const char *otherwise);
+void ftk_rp_ranks(const json_t *o, const char *name, struct rp_ranks *l);
 
 #define RP_CALLS_MAX 1e15
 #define RP_BYTES_MAX 1e18

@@ -277,21 +277,6 @@ static void on_failure(struct rp_log *log, struct rp_event *e, struct proc *p, s
         p->failed_t = e->t;
 }
 
-static void read_ranks(const json_t *o, const char *name, struct rp_ranks *l)
-{
-    const json_t *list = json_object_get(o, name);
-    *l = (struct rp_ranks){ 0 };
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *v = json_array_get(list, i);
-        json_int_t x = json_is_integer(v) ? json_integer_value(v) : -1;
-        if (x < 0 || x >= RP_RANKS_MAX)
-            continue;
-        if (l->named < RP_NAMED)
-            l->rank[l->named++] = (int)x;
-        l->n++;
-    }
-}
-
 static struct rp_repair *repair_of(struct rp_log *log, const struct proc *p, int64_t epoch)
 {
     for (size_t i = log->nrepairs; i-- > 0;) {
@@ -316,8 +301,8 @@ static void take_lists(const struct rp_event *e, struct rp_repair *x)
         return;
     x->lost = ftk_rp_int(e->o, "lost", 0, RP_RANKS_MAX, 0);
     x->spares = ftk_rp_int(e->o, "spares", 0, RP_RANKS_MAX, -1);
-    read_ranks(e->o, "replaced", &x->replaced);
-    read_ranks(e->o, "back", &x->back);
+    ftk_rp_ranks(e->o, "replaced", &x->replaced);
+    ftk_rp_ranks(e->o, "back", &x->back);
 }
 
 static void on_repair(struct rp_log *log, struct rp_event *e, struct proc *p, struct rp_rank *r)
@@ -554,6 +539,22 @@ static bool read_teams(struct rp_log *log, int file, const char *line, size_t n,
     return true;
 }
 
+/* to: [[rank, messages, bytes], ...]; an entry with a mistake is left out. */
+static void take_traffic(struct rp_log *log, int from, const json_t *to)
+{
+    ftk_rp_matrix_begin(log);
+    for (size_t i = 0; i < json_array_size(to); i++) {
+        const json_t *v = json_array_get(to, i);
+        double x[3];
+        for (size_t k = 0; k < 3; k++)
+            x[k] =
+                json_is_number(json_array_get(v, k)) ? json_number_value(json_array_get(v, k)) : -1;
+        if (x[0] >= 0 && x[0] < log->nranks && x[1] >= 0 && x[1] <= RP_BYTES_MAX && x[2] >= 0
+            && x[2] <= RP_BYTES_MAX)
+            ftk_rp_matrix_add(log, from, (int)x[0], x[1], x[2]);
+    }
+}
+
 /* Behind all other events: the matrix, whose rows are in the order of the teams. */
 static bool read_traffic(struct rp_log *log, int file, const char *line, size_t n, bool whole)
 {
@@ -565,41 +566,10 @@ static bool read_traffic(struct rp_log *log, int file, const char *line, size_t 
     struct proc *p = proc_of(log, file, e.pid, opens);
     if (opens && p && strcmp(e.context, log->groups[log->main_group].context) == 0)
         p->ours = of_run(log, &e);
-    bool use = p && p->ours && strcmp(e.word, "traffic") == 0 && ftk_rp_rank(log, e.rank);
-    const json_t *to = use ? json_object_get(e.o, "to") : NULL;
-    if (use)
-        ftk_rp_matrix_begin(log);
-    for (size_t i = 0; i < json_array_size(to); i++) {
-        const json_t *v = json_array_get(to, i);
-        double x[3];
-        for (size_t k = 0; k < 3; k++)
-            x[k] =
-                json_is_number(json_array_get(v, k)) ? json_number_value(json_array_get(v, k)) : -1;
-        if (x[0] >= 0 && x[0] < log->nranks && x[1] >= 0 && x[1] <= RP_BYTES_MAX && x[2] >= 0
-            && x[2] <= RP_BYTES_MAX)
-            ftk_rp_matrix_add(log, (int)e.rank, (int)x[0], x[1], x[2]);
-    }
+    if (p && p->ours && strcmp(e.word, "traffic") == 0 && ftk_rp_rank(log, e.rank))
+        take_traffic(log, (int)e.rank, json_object_get(e.o, "to"));
     ftk_rp_drop(&e);
     return true;
-}
-
-/* Texts from before a process opened a context are of this run if no other run is nearer. */
-static void bound_texts(struct rp_log *log)
-{
-    double last = 0;
-    log->from_t = INFINITY;
-    log->until_t = INFINITY;
-    for (size_t i = 0; i < log->ngroups; i++)
-        if (log->groups[i].chosen) {
-            log->from_t = fmin(log->from_t, log->groups[i].first - 2);
-            last = fmax(last, log->groups[i].last);
-        }
-    for (size_t i = 0; i < log->nsessions; i++)
-        if (log->sessions[i].chosen)
-            log->from_t = fmin(log->from_t, log->sessions[i].begin - 2);
-    for (size_t i = 0; i < log->ngroups; i++)
-        if (!log->groups[i].chosen && log->groups[i].first > last)
-            log->until_t = fmin(log->until_t, log->groups[i].first - 2);
 }
 
 int ftk_rp_read(struct rp_log *log)
@@ -613,7 +583,7 @@ int ftk_rp_read(struct rp_log *log)
     for (int r = 0; r < log->nranks; r++)
         log->ranks[r].team = -1;
     int code = ftk_rp_lines(log, opens, false, read_teams);
-    bound_texts(log);
+    ftk_rp_bound_texts(log);
     if (code == TOOL_OK)
         code = ftk_rp_lines(log, NULL, true, read_line);
     ftk_rp_early_end(log);

@@ -33,6 +33,21 @@ const char *ftk_rp_str(const json_t *o, const char *name, const char *otherwise)
     return text ? text : otherwise;
 }
 
+void ftk_rp_ranks(const json_t *o, const char *name, struct rp_ranks *l)
+{
+    const json_t *list = json_object_get(o, name);
+    *l = (struct rp_ranks){ 0 };
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *v = json_array_get(list, i);
+        json_int_t x = json_is_integer(v) ? json_integer_value(v) : -1;
+        if (x < 0 || x >= RP_RANKS_MAX)
+            continue;
+        if (l->named < RP_NAMED)
+            l->rank[l->named++] = (int)x;
+        l->n++;
+    }
+}
+
 bool ftk_rp_parse(const char *line, size_t bytes, struct rp_event *e)
 {
     json_error_t err;
@@ -201,4 +216,22 @@ int ftk_rp_choose(struct rp_log *log, const char *run, const char *context)
             log->nranks = g->nranks;
     }
     return TOOL_OK;
+}
+
+void ftk_rp_bound_texts(struct rp_log *log)
+{
+    double last = 0;
+    log->from_t = INFINITY;
+    log->until_t = INFINITY;
+    for (size_t i = 0; i < log->ngroups; i++)
+        if (log->groups[i].chosen) {
+            log->from_t = fmin(log->from_t, log->groups[i].first - 2);
+            last = fmax(last, log->groups[i].last);
+        }
+    for (size_t i = 0; i < log->nsessions; i++)
+        if (log->sessions[i].chosen)
+            log->from_t = fmin(log->from_t, log->sessions[i].begin - 2);
+    for (size_t i = 0; i < log->ngroups; i++)
+        if (!log->groups[i].chosen && log->groups[i].first > last)
+            log->until_t = fmin(log->until_t, log->groups[i].first - 2);
 }

@@ -5,8 +5,8 @@
  *   -m large   as ring, with messages of some MiB
  *
  * Work is emulated by a sleep, so that waiting ranks do not compete for the processor.  The program
- * counts how often the waiting thread sleeps: its processor time says little on a machine with other
- * work, where a rank that looks all the time gets little of a processor.
+ * counts how often the waiting thread sleeps: its processor time says little on a machine with
+ * other work, where a rank that looks all the time gets little of a processor.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
