@@ -28,7 +28,7 @@ sub patient
     my @long = grep { $_->[0] > 0.4 } waits($j);
     cmp_ok(scalar(@long), '>=', 3, '... the others wait for half of the replay at least')
         or diag($j->{log});
-    return grep { $_->[1] < 20 * $_->[0] } @long; # a rank that sleeps does so up to 1,000 times a second
+    return grep { $_->[1] < 20 * $_->[0] } @long; # a rank that naps: up to 1,000 times a second
 }
 
 is(scalar(patient($_)), 0, '... and sleep') for qw(ring alone);
