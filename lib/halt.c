@@ -14,7 +14,7 @@ bool ftk_is_halted(const struct ftkit_ctx *ctx)
 
 bool ftk_halts_now(const struct ftkit_ctx *ctx)
 {
-    return ftk_is_halted(ctx) && ctx->steer.halt != FTK_HALT_TOLD;
+    return ftk_is_halted(ctx) && ctx->steer.halt != FTK_HALT_DURABLE;
 }
 
 /* A failure may have ended the flush of the set; with the log there is no other set, so this one is

@@ -246,7 +246,7 @@ static int drain_of_wait(ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
  * the log this is a call of its own, which a rank that has rolled back to this line repeats. */
 static int halt(ftkit_ctx *ctx, int rc)
 {
-    if (ctx->steer.halt != FTK_HALT_TOLD) {
+    if (ctx->steer.halt != FTK_HALT_DURABLE) {
         int drained;
         do /* with the log this rank may roll back to the line of the halt: the others wait here */
             drained = drain_together(ctx);

@@ -140,7 +140,7 @@ struct ftk_regions {
     int n;
     int cap;
     bool compared;   /* with those of the other ranks, and not changed since (lib/set/shapes.c) */
-    bool told;       /* a difference was reported, and is still there */
+    bool warned;     /* a difference was reported, and is still there */
     bool by_program; /* the programs of the job have different regions; the same on all ranks */
 };
 

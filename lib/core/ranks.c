@@ -24,24 +24,24 @@ static int item_at(const int *in, int n, int r, char *text, size_t bytes)
 
 int ftk_ranks_text(const int *in, int n, char *text, size_t bytes)
 {
-    int all = 0, told = 0;
+    int all = 0, named = 0;
     for (int r = 0; r < n; r++)
         all += in[r] != 0;
     size_t at = (size_t)snprintf(text, bytes, all == 0 ? "no rank" : all == 1 ? "rank " : "ranks ");
-    for (int r = 0; r < n && told < all;) {
+    for (int r = 0; r < n && named < all;) {
         char item[32];
         if (!in[r]) {
             r++;
             continue;
         }
         int k = item_at(in, n, r, item, sizeof item);
-        const char *between = told == 0 ? "" : told + k == all ? " and " : ", ";
-        if (told > 0 && at + REST_BYTES > bytes) {
-            snprintf(text + at, bytes - at, " and %d more", all - told);
+        const char *between = named == 0 ? "" : named + k == all ? " and " : ", ";
+        if (named > 0 && at + REST_BYTES > bytes) {
+            snprintf(text + at, bytes - at, " and %d more", all - named);
             break;
         }
         at += (size_t)snprintf(text + at, bytes - at, "%s%s", between, item);
-        told += k;
+        named += k;
         r += k;
     }
     return all;

@@ -23,8 +23,8 @@
     X(COUNTS, 15)    /* line apart: numbers of messages at a cut */                                \
     X(EARLY, 16)     /* line apart: numbers of early messages */                                   \
     X(SPHERE, 17)    /* comparing the replicas of a rank */                                        \
-    X(TOLD, 18)      /* numbers for a few ranks, in even rounds */                                 \
-    X(TOLD_NEXT, 19) /* ... in odd ones */                                                         \
+    X(ROUND, 18)     /* numbers for a few ranks, in even rounds */                                 \
+    X(ROUND_ODD, 19) /* ... in odd ones */                                                         \
     X(TRANSFER, 32)  /* the first of a range: one per stream of a repair, up to FTK_TAG_CODING */
 
 enum ftk_tag {

@@ -21,7 +21,7 @@ struct ftk_watchdog {
     unsigned back_seen; /* ftk_dog_page.back, as far as this process has acted on it */
     double looked_s;    /* last turn of the thread */
     uint64_t joined;    /* the last call of ftkit_checkpoint() that did not return at once */
-    int told_of[FTK_DOG_SLOTS];      /* process of the slot of whose end MPI has notice from us */
+    int reported[FTK_DOG_SLOTS];     /* process of the slot of whose end MPI has notice from us */
     _Atomic double repaired_s;       /* time of the last repair, 0: none */
     double wait_since_s, wait_due_s; /* the last long wait in a call of MPI, and its next line */
     double opened_s;                 /* when the program left ftkit_open() */

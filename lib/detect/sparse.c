@@ -125,7 +125,7 @@ int ftk_sparse_exchange(const struct ftk_sure *s, unsigned round, const struct f
         .round = round,
         .n = n,
         .take = take,
-        .tag = round % 2 == 0 ? FTK_TAG_TOLD : FTK_TAG_TOLD_NEXT };
+        .tag = round % 2 == 0 ? FTK_TAG_ROUND : FTK_TAG_ROUND_ODD };
     if (s->ch->broken)
         return ftk_fail(FTKIT_ERR_PEER, "%s: a rank has failed", s->what);
     int rc = MPI_Comm_rank(s->ch->comm, &t.me);

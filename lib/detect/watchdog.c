@@ -138,10 +138,10 @@ static bool is_first(const struct ftk_watchdog *dog)
  * a connection, and then a repair hangs until all processes know. */
 static void tell_lost(struct ftk_watchdog *dog, const struct ftk_dog_slot *s, int pid, bool known)
 {
-    int *told = &dog->told_of[s - dog->page->slots];
-    if (*told == pid || !is_first(dog))
+    int *said = &dog->reported[s - dog->page->slots];
+    if (*said == pid || !is_first(dog))
         return;
-    *told = pid;
+    *said = pid;
     if (ftk_mpi_notify_lost(s->job, s->world_rank))
         ftk_report(known ? FTKIT_DEBUG : FTKIT_INFO,
             "process %d (rank %d of the job) has ended, and MPI has not reported that: it counts "

@@ -15,7 +15,7 @@
 
 struct ftk_energy {
     struct ftk_account *account;
-    struct ftk_energy_sum told[FTK_ENERGY_PHASES]; /* what the event log has */
+    struct ftk_energy_sum logged[FTK_ENERGY_PHASES]; /* what the event log has */
     double began_s, told_s;
 };
 
@@ -41,19 +41,19 @@ static void tell(const struct ftkit_ctx *ctx, struct ftk_energy *m)
     struct ftk_event e;
     double seconds = 0;
     for (int p = 0; p < FTK_ENERGY_PHASES; p++)
-        seconds += now[p].seconds - m->told[p].seconds;
+        seconds += now[p].seconds - m->logged[p].seconds;
     if (seconds <= 0)
         return;
     ftk_event_of(&e, ctx, "energy");
     ftk_event_text(&e, "source", ftk_account_source(m->account));
     for (int p = 0; p < FTK_ENERGY_PHASES; p++) {
-        if (now[p].seconds <= m->told[p].seconds)
+        if (now[p].seconds <= m->logged[p].seconds)
             continue;
-        ftk_event_seconds(&e, names[p][0], now[p].seconds - m->told[p].seconds);
-        ftk_event_joules(&e, names[p][1], now[p].joules - m->told[p].joules);
+        ftk_event_seconds(&e, names[p][0], now[p].seconds - m->logged[p].seconds);
+        ftk_event_joules(&e, names[p][1], now[p].joules - m->logged[p].joules);
     }
     ftk_event_end(&e);
-    memcpy(m->told, now, sizeof m->told);
+    memcpy(m->logged, now, sizeof m->logged);
 }
 
 static void begin(struct ftkit_ctx *ctx)

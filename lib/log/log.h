@@ -106,7 +106,7 @@ struct ftk_log_calls {
 struct ftk_log_apart {
     bool on;      /* lines after the first one are apart: messages are counted on all channels */
     bool open;    /* this rank has cut, and the set is neither committed nor given up */
-    bool told;    /* ... and all senders have announced how many messages they had sent */
+    bool all_cut; /* ... and all senders have announced how many messages they had sent */
     bool halted;  /* the set of a halt is committed: all calls fail */
     uint64_t set; /* the set of the cut */
 };

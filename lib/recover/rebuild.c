@@ -110,7 +110,7 @@ static int share_facts(struct rebuilding *r)
     const int bytes = (int)sizeof r->facts;
     const struct ftk_plan_group *g = &r->g;
     MPI_Request req[4 * FTK_GROUP_MAX];
-    int told[4 * FTK_GROUP_MAX];
+    int reported[4 * FTK_GROUP_MAX];
     int n = 0, mrc = MPI_SUCCESS;
     bool teller = teller_of(g) == r->me;
     take_facts(r);
@@ -120,10 +120,10 @@ static int share_facts(struct rebuilding *r)
                                  : g->parity_to[i - 2 * g->n];
         bool known = who < 0 || has_parity(g, who);
         for (int k = 0; k < n; k++)
-            known = known || told[k] == who;
+            known = known || reported[k] == who;
         if (known)
             continue;
-        told[n] = who;
+        reported[n] = who;
         mrc = MPI_Isend(&r->facts, bytes, MPI_BYTE, who, FTK_TAG_GROUP, r->ch->comm, &req[n]);
         n += mrc == MPI_SUCCESS;
     }

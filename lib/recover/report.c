@@ -11,7 +11,7 @@
 #include "core/ranks.h"
 #include "core/run_state.h"
 
-#define LOST_TOLD 64 /* most processes that one repair reports as lost */
+#define LOST_NAMED 64 /* most processes that one repair reports as lost */
 
 /* Report from where each rank has its segment of the line. */
 static void tell_sources(const struct ftk_attempt *a)
@@ -121,11 +121,11 @@ static void event_repair(const struct ftk_attempt *a)
  * of a spawn that was given up is no failure of the job. */
 static void tell_joined(const struct ftkit_ctx *ctx)
 {
-    static bool told;
+    static bool reported;
     int me = 0;
-    if (told || !ctx->repair.spawned || MPI_Comm_rank(MPI_COMM_WORLD, &me) != MPI_SUCCESS)
+    if (reported || !ctx->repair.spawned || MPI_Comm_rank(MPI_COMM_WORLD, &me) != MPI_SUCCESS)
         return;
-    told = true;
+    reported = true;
     ftk_run_process("joined", me);
 }
 
@@ -189,13 +189,13 @@ static int number_of(const struct ftk_attempt *a)
 void ftk_attempt_report_processes(const struct ftk_attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;
-    int lost[LOST_TOLD], me = 0, all = 0;
+    int lost[LOST_NAMED], me = 0, all = 0;
     if (MPI_Comm_rank(a->s, &me) != MPI_SUCCESS || !ftk_mpi_is_first_in(a->s, me))
         return;
     /* in an opening the line "open" excuses the lost; a process that joins a repair has no view of
      * the lost, and a survivor reports them */
     const bool opening = ctx->comms.ctl == MPI_COMM_NULL;
-    int n = opening ? 0 : ftk_mpi_missing_in(ctx->comms.ctl, a->s, lost, LOST_TOLD, &all);
+    int n = opening ? 0 : ftk_mpi_missing_in(ctx->comms.ctl, a->s, lost, LOST_NAMED, &all);
     for (int i = 0; i < n; i++)
         ftk_run_lost(lost[i], number_of(a), all, ctx->cfg.name);
     bool end = a->plan.outcome == FTK_PLAN_CLOSE && ctx->cfg.spares_exit;

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The first touch of memory may take longer than the data of a repair take to arrive.  So a spare
- * reserves and touches the buffers that a rank needs before the rank is lost.  Rank 0 tells the
+ * reserves and touches the buffers that a rank needs before the rank is lost.  Rank 0 sends the
  * spares the sizes of its segments of a set.  The message is a hint: a repair is right without the
  * message, and when the segments of the lost rank are larger. */
 #define _GNU_SOURCE
@@ -53,43 +53,43 @@ static bool needs_more(const struct sizes *a, const struct sizes *b)
     return false;
 }
 
-/* What rank 0 has told the spares. */
+/* The sizes that rank 0 has sent to the spares. */
 static struct {
-    uint64_t epoch_id; /* the epoch in which they were told; 0: never */
+    uint64_t epoch_id; /* the epoch in which they were sent; 0: never */
     struct sizes sizes;
     MPI_Request *sends; /* [nsends] may still read the sizes */
     int nsends;
-} told;
+} announced;
 
 /* Whether no send reads the sizes. */
 static bool sends_are_over(void)
 {
-    while (told.nsends > 0) {
+    while (announced.nsends > 0) {
         int done = 0;
-        MPI_Request *r = &told.sends[told.nsends - 1];
+        MPI_Request *r = &announced.sends[announced.nsends - 1];
         int rc = MPI_Test(r, &done, MPI_STATUS_IGNORE);
         if (rc == MPI_SUCCESS && !done)
             return false;
-        told.nsends--; /* after an error, too: the watch finds the failure */
+        announced.nsends--; /* after an error, too: the watch finds the failure */
     }
     return true;
 }
 
-static void tell(const struct ftkit_ctx *ctx, const struct sizes *now)
+static void announce(const struct ftkit_ctx *ctx, const struct sizes *now)
 {
-    MPI_Request *sends = realloc(told.sends, (size_t)ctx->nspares * sizeof *sends);
+    MPI_Request *sends = realloc(announced.sends, (size_t)ctx->nspares * sizeof *sends);
     if (!sends)
         return; /* the spares get the sizes after the next set */
-    told.sends = sends;
-    told.epoch_id = ctx->epoch_id;
-    told.sizes = *now;
+    announced.sends = sends;
+    announced.epoch_id = ctx->epoch_id;
+    announced.sizes = *now;
     for (int i = 0; i < ctx->nspares; i++) {
-        int rc = MPI_Isend(&told.sizes, sizeof told.sizes, MPI_BYTE, ctx->nranks + i, FTK_TAG_ROOM,
-            ctx->comms.ctl, &sends[told.nsends]);
+        int rc = MPI_Isend(&announced.sizes, sizeof announced.sizes, MPI_BYTE, ctx->nranks + i,
+            FTK_TAG_ROOM, ctx->comms.ctl, &sends[announced.nsends]);
         if (rc == MPI_SUCCESS)
-            told.nsends++;
+            announced.nsends++;
         else /* it is dead, or the epoch ends: the watch finds out */
-            ftk_report(FTKIT_DEBUG, "context %s: spare %d is not told the size of a set",
+            ftk_report(FTKIT_DEBUG, "context %s: spare %d does not get the size of a set",
                 ctx->cfg.name, i);
     }
 }
@@ -101,19 +101,20 @@ void ftk_spare_tell(const struct ftkit_ctx *ctx)
         || !ctx->cfg.spares_prepare || ftk_place_is(m->place.kind, FTK_OUTLIVES_PROCESS))
         return;
     const struct sizes now = sizes_of(m, ctx->committed);
-    if ((told.epoch_id != ctx->epoch_id || needs_more(&told.sizes, &now)) && sends_are_over())
-        tell(ctx, &now);
+    if ((announced.epoch_id != ctx->epoch_id || needs_more(&announced.sizes, &now))
+        && sends_are_over())
+        announce(ctx, &now);
 }
 
 void ftk_spare_close(void)
 {
     if (!sends_are_over())
-        for (int i = 0; i < told.nsends; i++) /* the sizes are static: the MPI may read them */
-            (void)MPI_Request_free(&told.sends[i]);
-    free(told.sends);
-    told.sends = NULL;
-    told.nsends = 0;
-    told.epoch_id = 0;
+        for (int i = 0; i < announced.nsends; i++) /* the sizes are static: the MPI may read them */
+            (void)MPI_Request_free(&announced.sends[i]);
+    free(announced.sends);
+    announced.sends = NULL;
+    announced.nsends = 0;
+    announced.epoch_id = 0;
 }
 
 /* ---- spares -------------------------------------------------------------------------- */

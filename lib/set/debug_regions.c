@@ -255,7 +255,7 @@ static bool compare(const struct ftkit_ctx *ctx, const char *exe, size_t bytes)
     const ElfW(Sym) * sym;
     const char *names, *file = "";
     size_t nsyms, names_bytes, nknown = 0;
-    int told = 0;
+    int named = 0;
     if (!find_symbols(exe, bytes, &sym, &nsyms, &names, &names_bytes))
         return false;
     struct span *known = known_spans(ctx, &nknown);
@@ -272,14 +272,14 @@ static bool compare(const struct ftkit_ctx *ctx, const char *exe, size_t bytes)
         size_t changed = count_changed(known, nknown, at, sym[i].st_size, since);
         if (changed == 0)
             changed = count_changed(known, nknown, at, sym[i].st_size, since = AT_START);
-        if (changed == 0 || (!local && is_copied(name, sym[i].st_size)) || told++ >= NAMES_MAX)
+        if (changed == 0 || (!local && is_copied(name, sym[i].st_size)) || named++ >= NAMES_MAX)
             continue;
         tell(ctx, name, local ? file : "", changed, sym[i].st_size, since);
     }
     free(known);
-    ftk_report(told > NAMES_MAX ? FTKIT_WARNING : FTKIT_INFO,
+    ftk_report(named > NAMES_MAX ? FTKIT_WARNING : FTKIT_INFO,
         "context %s: rank %d: debug.check: %d variables differ after the rollback to set %llu",
-        ctx->cfg.name, ctx->rank, told, (unsigned long long)line.set);
+        ctx->cfg.name, ctx->rank, named, (unsigned long long)line.set);
     return true;
 }
 

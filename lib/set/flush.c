@@ -100,9 +100,9 @@ void ftk_flush_look(struct ftkit_ctx *ctx)
     const double set_s = ftk_flusher_silent_s(fl->thread), other_s = ftk_behind_busy_s(fl->behind);
     const double silent_s = set_s > other_s ? set_s : other_s;
     const bool silent = silent_s > SILENT_S;
-    if (silent == fl->told)
+    if (silent == fl->reported)
         return;
-    fl->told = silent;
+    fl->reported = silent;
     if (silent)
         ftk_report(FTKIT_WARNING,
             "context %s: rank %d: the file system of %s has not answered for %.0f s: sets are not "

@@ -34,7 +34,7 @@ struct ftk_flush {
     int last_error;            /* error of the newest flush that has ended here */
     double last_s;             /* its duration */
     bool off;                  /* some rank has no thread: all ranks write synchronously */
-    bool told;                 /* that the file system does not answer */
+    bool reported;             /* that the file system does not answer */
     struct ftk_behind *behind; /* files that are not of a set; NULL until the first errand */
     char why[FTK_DETAIL_MAX];  /* text of error and agreed */
 };

@@ -86,7 +86,7 @@ void ftk_level_committed(struct ftk_level *l, uint64_t set, uint64_t epoch_id)
 
 bool ftk_level_lacks(const struct ftk_level *l, const struct ftkit_ctx *ctx)
 {
-    return l->mem.lacked > 0 && !l->told && ctx->incarnation == 0;
+    return l->mem.lacked > 0 && !l->reported && ctx->incarnation == 0;
 }
 
 void ftk_level_tell_lack(struct ftk_level *l, const struct ftkit_ctx *ctx, int64_t rank)
@@ -94,7 +94,7 @@ void ftk_level_tell_lack(struct ftk_level *l, const struct ftkit_ctx *ctx, int64
     struct statvfs fs;
     const char *dir = l->mem.place.dir;
     char room[64] = "which cannot be written to";
-    l->told = l->told || rank < ctx->nranks;
+    l->reported = l->reported || rank < ctx->nranks;
     if (rank != ctx->rank)
         return;
     if (!l->mem.place.absent && statvfs(dir, &fs) == 0)

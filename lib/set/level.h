@@ -30,7 +30,7 @@ struct ftk_level {
     int place;              /* as configured; mem.place is opened later */
     const char *dir;
     struct ftk_mem mem;
-    bool told; /* that the place has no room */
+    bool reported; /* that the place has no room */
     struct ftk_layout layout;
     /* of level.local */
     uint64_t sets_since; /* sets since the last attempt to write one there */

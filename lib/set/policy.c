@@ -310,7 +310,7 @@ void ftk_policy_back(struct ftkit_ctx *ctx, uint64_t line_calls, uint64_t next_e
     ctx->policy.refused = 0;
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
         ctx->policy.set_at = line_calls + (uint64_t)ctx->cfg.period.value;
-    if (ctx->steer.halt == FTK_HALT_TOLD)
+    if (ctx->steer.halt == FTK_HALT_DURABLE)
         ctx->steer.halt = FTK_HALT_AGREED;
 }
 

@@ -289,7 +289,7 @@ static int keep_own(const struct ftkit_ctx *ctx, char *all, const size_t *bytes)
 /* Let the ranks exchange their blocks: *table [*n][words], in the order of the ranks; to be
  * freed.  apart: the ranks of each program have their own arrays, and the table is of this program;
  * else all ranks have the same arrays.  NULL: there is no block. */
-static int tell_blocks(
+static int exchange_blocks(
     struct ftk_chan *ch, bool apart, const uint64_t *own, size_t words, uint64_t **table, int *n)
 {
     const struct ftk_sure s = { ch->comm, ch, "comparing the blocks of arrays" };
@@ -317,14 +317,14 @@ static int tell_blocks(
 static void look_at_blocks(const struct ftkit_ctx *ctx, bool apart, const struct entry *all, int n,
     struct ftk_tiles *t, struct finding *f)
 {
-    const int told = t->n;
+    const int listed = t->n;
     const int planes = ctx->cfg.replicas > 1 ? ctx->cfg.replicas : 1;
-    t->n = told / planes;
-    for (int i = 0, array = 0; i < n && told > 0; i++) {
+    t->n = listed / planes;
+    for (int i = 0, array = 0; i < n && listed > 0; i++) {
         if (all[i].kind != FTK_KIND_ARRAY)
             continue;
         t->ndims = (int)all[i].ndims;
-        if (rank_number(ctx, apart, array++ % told) == ctx->rank && f->rc == FTKIT_OK)
+        if (rank_number(ctx, apart, array++ % listed) == ctx->rank && f->rc == FTKIT_OK)
             look_at_array(ctx, apart, &all[i], t, f);
         t->words += 2 * all[i].ndims;
     }
@@ -335,15 +335,15 @@ static int compare_blocks(
 {
     const size_t words = words_of(all, n);
     uint64_t *table = NULL;
-    int told = 0;
+    int listed = 0;
     if (words == 0 && !apart)
         return FTKIT_OK;
     uint64_t *own = malloc((words + 1) * sizeof *own);
     if (!own)
         return ftk_chan_break(ch, MPI_ERR_NO_MEM, "comparing the blocks of arrays");
     write_blocks(ch->ctx, all, n, own);
-    int rc = tell_blocks(ch, apart, own, words, &table, &told);
-    struct ftk_tiles t = { .n = told, .stride = words, .words = table };
+    int rc = exchange_blocks(ch, apart, own, words, &table, &listed);
+    struct ftk_tiles t = { .n = listed, .stride = words, .words = table };
     if (rc == FTKIT_OK && table)
         look_at_blocks(ch->ctx, apart, all, n, &t, f);
     free(own);
@@ -392,12 +392,12 @@ static int compare_all(struct ftk_chan *ch, const struct entry *own, int n, stru
     }
     if (rc != FTKIT_OK || f->rc != FTKIT_OK)
         return rc;
-    const bool told = f->warns;
+    const bool warned = f->warns;
     struct finding blocks = { .rc = FTKIT_OK };
     rc = compare_blocks(ch, apart, own, n, &blocks);
     if (rc == FTKIT_OK)
         rc = agree(ch, &blocks, 0, &same);
-    if (!told || blocks.rc != FTKIT_OK)
+    if (!warned || blocks.rc != FTKIT_OK)
         *f = blocks;
     return rc;
 }
@@ -415,10 +415,10 @@ int ftk_shapes_check(struct ftk_chan *ch)
     if (rc != FTKIT_OK)
         return rc;
     ctx->regions.compared = f.rc == FTKIT_OK;
-    if (ctx->rank == 0 && f.rc != FTKIT_OK && !ctx->regions.told)
+    if (ctx->rank == 0 && f.rc != FTKIT_OK && !ctx->regions.warned)
         ftk_report(FTKIT_ERROR, "context %s: no set is written: %s", ctx->cfg.name, f.text);
     else if (ctx->rank == 0 && f.warns)
         ftk_report(FTKIT_WARNING, "context %s: %s", ctx->cfg.name, f.text);
-    ctx->regions.told = f.rc != FTKIT_OK;
+    ctx->regions.warned = f.rc != FTKIT_OK;
     return f.rc == FTKIT_OK ? FTKIT_OK : ftk_fail(f.rc, "no set is written: %s", f.text);
 }

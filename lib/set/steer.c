@@ -284,7 +284,7 @@ void ftk_steer_halts(const struct ftkit_ctx *ctx)
 void ftk_steer_halted(struct ftkit_ctx *ctx, int rc)
 {
     struct ftk_steer *s = &ctx->steer;
-    s->halt = FTK_HALT_TOLD;
+    s->halt = FTK_HALT_DURABLE;
     if (ctx->rank != 0)
         return;
     if (s->file)

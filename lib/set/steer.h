@@ -28,7 +28,7 @@ enum ftk_ask { FTK_ASK_NOTHING, FTK_ASK_SET, FTK_ASK_HALT };
 enum ftk_halt {
     FTK_HALT_NOT,
     FTK_HALT_AGREED, /* all ranks: the set that is written, or the last one, is that of a halt */
-    FTK_HALT_TOLD    /* the set of a halt is durable: ftkit_checkpoint() returns FTKIT_HALT */
+    FTK_HALT_DURABLE /* the set of a halt is durable: ftkit_checkpoint() returns FTKIT_HALT */
 };
 
 /* The value of policy.next_event after the set of a halt: there are no more events. */

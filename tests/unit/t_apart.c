@@ -273,7 +273,7 @@ static void restore(int rank, uint64_t line)
         *p = (struct rank){ .weight = p->weight };
     } else {
         (void)on(rank, FTK_ON_ROLLBACK);
-        RULE(rank, !p->open && !p->told && !p->halted);
+        RULE(rank, !p->open && !p->all_cut && !p->halted);
     }
     p->line = line;
     p->requested = p->owed = p->owed_at_cut = 0; /* the program asks again */

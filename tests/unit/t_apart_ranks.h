@@ -32,7 +32,7 @@ static struct rank {
     struct ftk_apart_rank r;
     struct ftk_tally *tally;
     bool dead, frozen, writes;
-    bool open, told, halted; /* as the log sees them */
+    bool open, all_cut, halted; /* as the log sees them */
     bool has_part, lost_flush;
     int part_error, part_local;
     uint64_t line, next_set;
@@ -125,7 +125,7 @@ static void receive(int rank, int from)
     const struct set *s = set_of(p->r.set);
     if (p->r.open && s->cut[from] && number > s->receives[rank][from]
         && number <= s->sends[from][rank]) /* late: a copy is kept */
-        RULE(rank, p->open && (!p->told || (p->knows[from] && number <= p->at_cut[from])));
+        RULE(rank, p->open && (!p->all_cut || (p->knows[from] && number <= p->at_cut[from])));
 }
 
 static bool in_flight(int from, int to)
@@ -412,7 +412,7 @@ static void act(int rank, const struct ftk_apart_action *a)
         break;
     case FTK_DO_SHOW:
         p->open = p->r.open;
-        p->told = p->r.told;
+        p->all_cut = p->r.all_cut;
         p->halted = p->r.halted;
         RULE(rank, p->open || p->r.served == 0);
         break;

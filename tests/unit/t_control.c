@@ -225,7 +225,7 @@ static size_t cut_with_late_ones(uint64_t *w)
     assert_int_equal(comes(1, 2), MPI_SUCCESS);
     assert_int_equal(comes(2, 1), MPI_SUCCESS);
     ftk_control_state_announced(1, CONTEXT, 3);
-    ftk_log.apart.told = true;
+    ftk_log.apart.all_cut = true;
     assert_true(ftk_control_state_lacks());
     assert_int_equal(comes(1, 3), MPI_SUCCESS);
     assert_int_equal(comes(1, 4), MPI_SUCCESS);
@@ -234,7 +234,7 @@ static size_t cut_with_late_ones(uint64_t *w)
     const size_t n = save(w);
     ftk_part_streams.line(FTK_PASS_CUT, false);
     ftk_part_streams.cut_over();
-    ftk_log.apart.open = ftk_log.apart.told = false;
+    ftk_log.apart.open = ftk_log.apart.all_cut = false;
     return n;
 }
 
@@ -289,7 +289,7 @@ static void early_ones_count_once(void **state)
     assert_int_equal(ftk_part_streams.cut(true), FTKIT_OK);
     ftk_log.apart.open = true;
     ftk_control_state_announced(1, CONTEXT, 1);
-    ftk_log.apart.told = true;
+    ftk_log.apart.all_cut = true;
     assert_int_equal(ftk_part_streams.settle(), FTKIT_OK);
     const size_t n = save(w);
     roll_back();

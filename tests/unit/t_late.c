@@ -56,7 +56,7 @@ static int set_up(void **state)
 {
     (void)state;
     ftk_log.apart.on = ftk_log.apart.open = true;
-    ftk_log.apart.told = false;
+    ftk_log.apart.all_cut = false;
     return 0;
 }
 
@@ -65,7 +65,7 @@ static int tear_down(void **state)
     (void)state;
     ftk_part_late.close();
     ftk_part_channels.close();
-    ftk_log.apart.on = ftk_log.apart.open = ftk_log.apart.told = false;
+    ftk_log.apart.on = ftk_log.apart.open = ftk_log.apart.all_cut = false;
     return 0;
 }
 
@@ -86,13 +86,13 @@ static void keeps_late_ones(void **state)
     assert_null(late->next->next);
 }
 
-/* All senders have told: only late messages are copied. */
+/* All senders have announced their numbers: only late messages are copied. */
 static void wants_late_ones(void **state)
 {
     struct ftk_channel *s = channel(TAG);
     (void)state;
     s->at_cut = 1;
-    ftk_log.apart.told = true;
+    ftk_log.apart.all_cut = true;
     assert_int_equal(ftk_channel_count(s, 1, 0), FTKIT_OK);
     assert_true(ftk_late_wants(s, 1));
     assert_int_equal(ftk_channel_count(s, 2, 0), FTKIT_OK);

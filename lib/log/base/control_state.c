@@ -131,7 +131,7 @@ int ftk_control_state_send(const uint64_t *w, size_t words, int dest, int tag, i
 /* Line apart: whether a message may be late, or is. */
 static bool may_be_late(const struct message *m, const struct stream *s)
 {
-    return streams.open && (!ftk_log.apart.told || m->w[0] <= s->upto);
+    return streams.open && (!ftk_log.apart.all_cut || m->w[0] <= s->upto);
 }
 
 static int gap(const struct message *m, const struct stream *s)

@@ -14,14 +14,14 @@
  * of ftkit need all planes.  So a leader that waits in such a call decides what is open: it looks
  * at its wildcard receives, and records how many tests have failed before the call.  Otherwise the
  * sender of a long message could wait in the plane of a follower, whose receive is not posted.  At
- * a set the leader tells when it has received all messages: the receives that have no match then
+ * a set the leader says when it has received all messages: the receives that have no match then
  * are under way in the set, in all replicas.
  *
  * If the plane of the leader stands still after a loss, the lowest other plane leads from then on.
  * Outcomes of the old leaders have spread by messages: the outcome of one rank may be the reason of
  * an outcome of another.  So each new leader has to know all that its predecessor has decided, also
- * what no message has told.  A live predecessor sends the rest in the repair (send_last()).  The
- * determinants of a lost one are in shared memory of its node, and the repair has told them to all
+ * that no message has carried.  A live predecessor sends the rest in the repair (send_last()).  The
+ * determinants of a lost one are in shared memory of its node, and the repair has sent them to all
  * (adopt()).  Invariant: the list of each follower is the beginning of the list of its leader.
  * [docs/model/lead.pml] */
 #include <stdlib.h>
@@ -52,8 +52,8 @@ struct early {
 
 static struct {
     uint64_t lines;          /* of which interval the rest is */
-    size_t told;             /* leader: determinants that the followers have got */
-    uint64_t drained;        /* the last such message told, or got */
+    size_t sent;             /* leader: determinants that the followers have got */
+    uint64_t drained;        /* the last such message sent, or got */
     bool astray;             /* follower: it has other determinants than its leader */
     bool withholds, arrived; /* follower: receives wait for matches; there may be some */
     struct early *early, **early_end;
@@ -62,7 +62,7 @@ static struct {
 static void begin_interval(void)
 {
     lead.lines = ftk_log.line.count;
-    lead.told = 0;
+    lead.sent = 0;
     lead.drained = 0;
     lead.astray = false;
     lead.arrived = true;
@@ -94,29 +94,29 @@ static bool follows(void)
 
 /* ---- the leader ----------------------------------------------------------------------------- */
 
-/* The determinants of this rank that the followers lack: from lead.told to the result. */
+/* The determinants of this rank that the followers lack: from lead.sent to the result. */
 static size_t dets_to_send(const struct ftk_det **v)
 {
     size_t n;
     if (lead.lines != ftk_log.line.count)
         begin_interval();
     *v = ftk_det_own(ftk_log.line.count, &n);
-    return lead.told + (n > lead.told ? ftk_det_whole(*v + lead.told, n - lead.told) : 0);
+    return lead.sent + (n > lead.sent ? ftk_det_whole(*v + lead.sent, n - lead.sent) : 0);
 }
 
-/* Send a message with the determinants from lead.told to n to the replicas in these planes. */
+/* Send a message with the determinants from lead.sent to n to the replicas in these planes. */
 static int send_dets(const struct ftk_det *v, size_t n, uint64_t drained, unsigned planes)
 {
-    const struct head h = { lead.lines, lead.told, n - lead.told, drained };
-    const size_t words = HEAD_WORDS + (n - lead.told) * DET_WORDS;
+    const struct head h = { lead.lines, lead.sent, n - lead.sent, drained };
+    const size_t words = HEAD_WORDS + (n - lead.sent) * DET_WORDS;
     const int size = ftk_log_plane_size(), home = ftk_log.me % size;
     uint64_t *w = malloc(words * sizeof *w);
     if (!w)
         return MPI_ERR_NO_MEM;
     memcpy(w, &h, sizeof h);
-    for (size_t i = lead.told; i < n; i++) {
+    for (size_t i = lead.sent; i < n; i++) {
         const struct ftk_det det = ftk_det_to_plane(v[i]);
-        memcpy(w + HEAD_WORDS + (i - lead.told) * DET_WORDS, &det, sizeof det);
+        memcpy(w + HEAD_WORDS + (i - lead.sent) * DET_WORDS, &det, sizeof det);
     }
     int result = MPI_SUCCESS; /* a dead replica does not keep the message from the others */
     for (int p = 0; p < ftk_log.ctx->cfg.replicas; p++) {
@@ -131,26 +131,26 @@ static int send_dets(const struct ftk_det *v, size_t n, uint64_t drained, unsign
     return result;
 }
 
-/* Tell the followers what they do not know.  drained: see struct head. */
-static void tell(uint64_t drained)
+/* Send the followers the outcomes that they lack.  drained: see struct head. */
+static void send_decided(uint64_t drained)
 {
     const struct ftk_det *v;
     if (!is_ready() || !leads())
         return;
     const size_t n = dets_to_send(&v);
-    if (n == lead.told && drained == lead.drained)
+    if (n == lead.sent && drained == lead.drained)
         return;
     if (send_dets(v, n, drained, ~ftk_log.ctx->replica.stale) != MPI_SUCCESS) {
-        ftk_detect_raise(ftk_log.ctx); /* of a dead follower: the repair tells all again */
+        ftk_detect_raise(ftk_log.ctx); /* of a dead follower: the repair sends all again */
         return;
     }
-    lead.told = n;
+    lead.sent = n;
     lead.drained = drained;
 }
 
 static void recorded(void)
 {
-    tell(lead.drained);
+    send_decided(lead.drained);
 }
 
 /* Other planes may wait for an outcome before they come to this call.  So a failed probe or test
@@ -160,7 +160,7 @@ static void waits(void)
     if (!is_ready() || !leads())
         return;
     ftk_det_before_send();
-    tell(lead.drained);
+    send_decided(lead.drained);
 }
 
 /* ---- a follower ----------------------------------------------------------------------------- */
@@ -285,7 +285,7 @@ static void pass_line(enum ftk_pass kind, bool first)
     }
 }
 
-/* In a repair, on the old communicators: what this rank has decided, and could not tell any more
+/* In a repair, on the old communicators: what this rank has decided, and could not send any more
  * since a failure was known.  The followers drain it.  An error is that of a dead follower. */
 static void send_last(const struct ftk_log_repair *r)
 {
@@ -297,9 +297,9 @@ static void send_last(const struct ftk_log_repair *r)
     for (int p = 0; p < ftk_log.ctx->cfg.replicas; p++)
         live |= (unsigned)!r->is_new[p * n + r->me % n] << p;
     const size_t end = dets_to_send(&v);
-    if (end > lead.told)
+    if (end > lead.sent)
         (void)send_dets(v, end, lead.drained, live & ~ftk_log.ctx->replica.stale);
-    lead.told = end;
+    lead.sent = end;
 }
 
 /* The replica that led this rank is lost: take over all that it has decided since the line. */
@@ -320,7 +320,7 @@ static void adopt(const struct ftk_log_repair *r)
     free(mine);
 }
 
-/* Messages of the old epoch may be lost: the leader, which may be another one, tells all again. */
+/* Messages of the old epoch may be lost: the leader, which may be another one, sends all again. */
 static int install(const struct ftk_log_repair *r)
 {
     forget_early();
@@ -343,13 +343,13 @@ static void serve(void)
         return;
     if (leads() && ftk_log.line.state == FTK_LINE_AWAY)
         ftk_p2p_progress_wildcards();
-    tell(lead.drained);
+    send_decided(lead.drained);
     post_withheld();
 }
 
 static bool settled(uint64_t call)
 {
-    tell(call);
+    send_decided(call);
     serve();
     return !follows() || lead.drained == call;
 }

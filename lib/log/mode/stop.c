@@ -19,19 +19,19 @@
 #include "log/p2p.h"
 
 static bool
-    *told; /* [n * FTK_LOG_PROGRAM_COMMS] this rank has sent a stop message for the open set */
+    *sent; /* [n * FTK_LOG_PROGRAM_COMMS] this rank has sent a stop message for the open set */
 static bool received; /* this rank has received one for the open set */
 
 static int open_stop(int n)
 {
-    if (!told)
-        told = calloc((size_t)n * FTK_LOG_PROGRAM_COMMS, sizeof *told);
-    return told ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "stop messages");
+    if (!sent)
+        sent = calloc((size_t)n * FTK_LOG_PROGRAM_COMMS, sizeof *sent);
+    return sent ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "stop messages");
 }
 
 static bool *place_of(int dest, int context)
 {
-    return &told[(size_t)dest * FTK_LOG_PROGRAM_COMMS + (size_t)ftk_context_comm(context)];
+    return &sent[(size_t)dest * FTK_LOG_PROGRAM_COMMS + (size_t)ftk_context_comm(context)];
 }
 
 static int cut(bool apart)
@@ -40,7 +40,7 @@ static int cut(bool apart)
         return FTKIT_OK;
     received = false;
     for (int i = 0, n = ftk_peers_count(); i < n; i++) /* no other rank has got a stop message */
-        memset(place_of(ftk_peers_rank(i), 0), 0, FTK_LOG_PROGRAM_COMMS * sizeof *told);
+        memset(place_of(ftk_peers_rank(i), 0), 0, FTK_LOG_PROGRAM_COMMS * sizeof *sent);
     return FTKIT_OK;
 }
 
@@ -87,8 +87,8 @@ static int absorb(int context, int source)
 
 static void close_stop(void)
 {
-    free(told);
-    told = NULL;
+    free(sent);
+    sent = NULL;
     received = false;
 }
 

@@ -254,7 +254,7 @@ int ftk_mpi_Cart_map(MPI_Comm comm, int ndims, const int dims[], const int perio
 
 int ftk_mpi_Topo_test(MPI_Comm comm, int *status)
 {
-    static const int told[] = { [FTK_TOPO_NONE] = MPI_UNDEFINED,
+    static const int status_of[] = { [FTK_TOPO_NONE] = MPI_UNDEFINED,
         [FTK_TOPO_CART] = MPI_CART,
         [FTK_TOPO_GRAPH] = MPI_GRAPH,
         [FTK_TOPO_DIST] = MPI_DIST_GRAPH };
@@ -263,6 +263,6 @@ int ftk_mpi_Topo_test(MPI_Comm comm, int *status)
         return PMPI_Topo_test(comm, status);
     if (!status)
         return ftk_vcomm_error(vc, MPI_ERR_ARG);
-    *status = told[vc->topo.kind];
+    *status = status_of[vc->topo.kind];
     return MPI_SUCCESS;
 }

@@ -65,7 +65,7 @@ static void free_block(struct block *b)
 
 bool ftk_late_wants(const struct ftk_channel *s, uint64_t seq)
 {
-    return ftk_log.apart.open && (!ftk_log.apart.told || ftk_channel_place(s, seq) < s->at_cut);
+    return ftk_log.apart.open && (!ftk_log.apart.all_cut || ftk_channel_place(s, seq) < s->at_cut);
 }
 
 int ftk_late_received(const struct ftk_channel *s, uint64_t seq, const void *data, size_t bytes)

@@ -215,7 +215,7 @@ static void show(void)
     const struct ftk_apart_rank *r = &ftk_apart.rank;
     ftk_log.apart.set = r->set;
     ftk_log.apart.open = r->open;
-    ftk_log.apart.told = r->told;
+    ftk_log.apart.all_cut = r->all_cut;
     ftk_log.apart.halted = r->halted;
 }
 

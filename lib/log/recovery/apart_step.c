@@ -127,7 +127,7 @@ static void end_set(struct ftk_apart_rank *r, struct ftk_apart_actions *todo)
 static void withdraw(struct ftk_apart_rank *r, struct ftk_apart_actions *todo)
 {
     add(todo, FTK_DO_DISCARD);
-    r->open = r->told = false;
+    r->open = r->all_cut = false;
     add(todo, FTK_DO_SHOW);
 }
 
@@ -202,7 +202,7 @@ static void pass_line(struct ftk_apart_rank *r, struct ftk_apart_actions *todo)
 {
     r->served = 0;
     add(todo, FTK_DO_PASS_LINE);
-    r->open = r->told = false;
+    r->open = r->all_cut = false;
     add(todo, FTK_DO_SHOW);
 }
 
@@ -288,7 +288,7 @@ static void cut(
     take_request(r, e, todo);
     r->error = FTKIT_OK;
     r->open = true;
-    r->told = false;
+    r->all_cut = false;
     r->state = FTK_APART_COUNTING;
     add(todo, FTK_DO_COPY_LOG);
     add(todo, FTK_DO_SHOW);
@@ -340,7 +340,7 @@ static void result(
     }
     switch (r->state) {
     case FTK_APART_COUNTED: /* all have cut */
-        r->told = true;
+        r->all_cut = true;
         r->state = FTK_APART_CLOSING;
         add(todo, FTK_DO_SHOW);
         add(todo, FTK_DO_STOP);
@@ -414,7 +414,7 @@ static void install(
 /* Forget the open set. */
 static void roll_back(struct ftk_apart_rank *r, struct ftk_apart_actions *todo)
 {
-    r->halted = r->open = r->told = false;
+    r->halted = r->open = r->all_cut = false;
     r->served = 0; /* the program asks again, if it did so behind the line */
     r->state = FTK_APART_AWAY;
     add(todo, FTK_DO_SHOW);

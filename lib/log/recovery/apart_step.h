@@ -57,7 +57,7 @@ struct ftk_apart_rank {
     bool local;      /* ... */
     int want;        /* what the set was asked for; 0: it was due */
     bool open;       /* this rank has cut, and the set is neither committed nor given up */
-    bool told;       /* ... and all ranks have cut */
+    bool all_cut;    /* ... and all ranks have cut */
     bool halted;     /* the set of a halt is committed */
     bool busy;       /* rank 0: a rank may not have seen the end of the last set */
     int wanted;      /* what this rank has asked rank 0 for, which may not know it yet */
@@ -68,7 +68,7 @@ struct ftk_apart_rank {
 
 enum ftk_apart_event_kind {
     FTK_ON_DUE,        /* rank 0: set is due.  words: of an initiation */
-    FTK_ON_NOT_SAID,   /* ... and the other ranks were not told of it */
+    FTK_ON_NOT_SAID,   /* ... and the other ranks do not know of it */
     FTK_ON_INITIATION, /* rank 0 has initiated set.  words */
     FTK_ON_WANT,       /* this rank wants words.want */
     FTK_ON_NOT_ASKED,  /* ... and rank 0 was not asked for it */
@@ -120,7 +120,7 @@ enum ftk_apart_act {
     FTK_DO_WRITE_FILES, /* write the set to the files, and wait */
     FTK_DO_RETURN,      /* words.error, and errors of the files, are for ftkit_checkpoint() */
     /* the log */
-    FTK_DO_SHOW,         /* set, open, told and halted of the new state */
+    FTK_DO_SHOW,         /* set, open, all_cut and halted of the new state */
     FTK_DO_SEND_COUNTS,  /* how many messages this rank had sent at its cut */
     FTK_DO_STOP,         /* record no more determinants for the set */
     FTK_DO_SEND_EARLY,   /* how many early messages this rank has */
