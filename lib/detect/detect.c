@@ -20,6 +20,7 @@
 #include "core/event.h"
 #include "core/log_ops.h"
 #include "core/mpi_shim.h"
+#include "core/repair_state.h"
 #include "core/run_state.h"
 #include "detect.h"
 #include "fail_stop.h"
@@ -579,7 +580,7 @@ bool ftk_detect_poll(struct ftkit_ctx *ctx)
         ctx->detect.watch_s = ftk_now_s(); /* the watch may still be active: disarm cancels it */
     if (ctx->cfg.replicas > 1 && ctx->where == FTK_IN_LOOP && ctx->committed > 0
         && ftk_watchdog_parts(ctx->dog)) {
-        ctx->repair.differs = FTK_DIFFERS_ALL;
+        ftk_repair_differ(ctx, FTK_DIFFERS_ALL);
         ftk_detect_raise(ctx);
         return true;
     }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "core/event.h"
 #include "core/progress.h"
+#include "core/repair_state.h"
 #include "detect/watchdog.h"
 #include "recover.h"
 #include "replica/planes.h"
@@ -35,9 +36,8 @@ int ftk_clone_plane(struct ftkit_ctx *ctx)
     (void)FTK_FAULT("clone.committed");
     if (rc == FTKIT_ERR_PEER)
         return rc;
-    ctx->repair.line = ctx->committed;
-    ctx->repair.line_from = source;
-    ctx->repair.line_from_file = false;
+    ftk_repair_line(ctx, ctx->committed, source);
+    ftk_repair_line_in_file(ctx, false);
     ftk_progress_cloned(ctx, ctx->committed);
     event_clone(ctx, source, ftk_now_s() - begin);
     return FTKIT_OK;

@@ -7,6 +7,7 @@
 
 #include "attempt.h"
 #include "core/epoch.h"
+#include "core/repair_state.h"
 #include "detect/misuse.h"
 #include "detect/sure.h"
 #include "detect/watchdog.h"
@@ -111,10 +112,7 @@ static void install_epoch(struct ftk_attempt *a, int me)
     ctx->comms = a->next;
     ctx->detect.failed = 0;
     ctx->detect.ntracked = 0;
-    ftk_repair_flaw(ctx, FTKIT_OK);
-    ctx->repair.ambiguous = false;
-    ctx->repair.differs = FTK_DIFFERS_NOT;
-    ctx->repair.spawn_failed = false;
+    ftk_repair_new_epoch(ctx);
     ctx->rank = a->plan.rank_of[me];
     ctx->nranks = a->plan.nranks;
     ctx->nspares = a->plan.nprocs - a->plan.nranks;
@@ -139,21 +137,19 @@ static void install_line(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
     ctx->committed = a->plan.line;
-    ctx->repair.line = a->plan.line;
-    ctx->repair.line_nranks = a->line_nranks;
+    ftk_repair_line(ctx, a->plan.line, from_of(a));
+    ftk_repair_line_ranks(ctx, a->line_nranks);
     ctx->repair.line_passed = a->plan.line_passed;
     if (ctx->cfg.replicas > 1)
         ftk_watchdog_line(ctx->dog, ctx->committed);
-    ctx->repair.line_from_file = a->plan.from_file;
+    ftk_repair_line_in_file(ctx, a->plan.from_file);
     ctx->repair.line_unusable = a->plan.unusable;
-    ctx->repair.line_from = from_of(a);
-    free(ctx->repair.line_source);
-    ctx->repair.line_source = a->plan.source;
-    a->plan.source = NULL;
     /* sources of the plan are processes, line_source has ranks of the new epoch */
-    for (int r = 0; ctx->repair.line_source && r < ctx->repair.line_nranks; r++)
-        if (ctx->repair.line_source[r] >= 0)
-            ctx->repair.line_source[r] = a->plan.rank_of[ctx->repair.line_source[r]];
+    for (int r = 0; a->plan.source && r < a->line_nranks; r++)
+        if (a->plan.source[r] >= 0)
+            a->plan.source[r] = a->plan.rank_of[a->plan.source[r]];
+    ftk_repair_line_source(ctx, a->plan.source);
+    a->plan.source = NULL;
     /* a set apart is in level.local before it is committed: see set/cut.h */
     if (a->plan.line > 0)
         ftk_mem_drop_newer(&ctx->level[FTK_LEVEL_LOCAL].mem, a->plan.line);
@@ -170,8 +166,7 @@ static void catch_up(struct ftkit_ctx *ctx, uint64_t next_event)
 {
     ftk_policy_committed(ctx, 0);
     ftk_policy_set_event(ctx, next_event);
-    ctx->repair.repeats = (struct ftk_repeats){ 0 };
-    ctx->repair.corrupt = 0;
+    ftk_repair_set_committed(ctx);
     ftk_policy_count_set(ctx);
 }
 
@@ -220,13 +215,13 @@ static void install_planes(struct ftk_attempt *a)
 static void install_rank(struct ftk_attempt *a, int was)
 {
     struct ftkit_ctx *ctx = a->ctx;
-    ctx->repair.pending = pending_of(a, was);
+    ftk_repair_pending(ctx, pending_of(a, was));
     ctx->detect.app_errors = false;
     ctx->run = a->run;
     ctx->epoch_id = a->epoch_id;
     ftk_set_number(ctx, a->next_set);
     ctx->epoch = a->epoch;
-    ctx->repair.repeats = a->plan.repeats; /* the same on all ranks */
+    ftk_repair_repeats(ctx, &a->plan.repeats);
     install_line(a);
     if (was < 0)
         take_over(ctx, &a->handover);
@@ -243,7 +238,7 @@ static void tell_of_log(struct ftkit_ctx *ctx, int rc, const char *why)
     ftk_report(damaged ? FTKIT_WARNING : FTKIT_ERROR, "context %s: rank %d: %s%s", ctx->cfg.name,
         ctx->rank, why, damaged ? "; all ranks go back" : "");
     if (damaged)
-        ctx->repair.differs = FTK_DIFFERS_ALL;
+        ftk_repair_differ(ctx, FTK_DIFFERS_ALL);
     else
         ftk_repair_flaw(ctx, rc);
     ftk_detect_raise(ctx);

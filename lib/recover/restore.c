@@ -7,6 +7,7 @@
 #include "core/event.h"
 #include "core/log_ops.h"
 #include "core/progress.h"
+#include "core/repair_state.h"
 #include "core/run_state.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
@@ -94,14 +95,12 @@ static void install(struct ftkit_ctx *ctx, const struct ftk_loaded *l, int rc)
         free(l->source);
         return;
     }
-    ctx->repair.line = ctx->committed = l->set;
-    ctx->repair.line_from = l->from;
-    ctx->repair.line_nranks = l->nranks;
+    ctx->committed = l->set;
+    ftk_repair_line(ctx, l->set, l->from);
+    ftk_repair_line_ranks(ctx, l->nranks);
     ctx->run = l->run;
-    if (!l->source)
-        return;
-    free(ctx->repair.line_source);
-    ctx->repair.line_source = l->source;
+    if (l->source)
+        ftk_repair_line_source(ctx, l->source);
 }
 
 /* Whether the run of the set has finished with other arguments: rank 0 looks, for all.  rc: the
@@ -160,7 +159,7 @@ static int load_line(struct ftkit_ctx *ctx)
             "message log a rollback to a set before the last one needs a new start of the job",
             (unsigned long long)wanted, (unsigned long long)set);
     if (rc == FTKIT_OK)
-        ctx->repair.line_from_file = false;
+        ftk_repair_line_in_file(ctx, false);
     return rc;
 }
 
@@ -321,8 +320,8 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
         int rc = restore_once(ctx, set);
         ftk_energy_end(ctx, FTK_ENERGY_REPAIR);
         if (rc == FTKIT_OK) {
-            ctx->repair.pending = FTK_PENDING_NONE;
-            ctx->repair.unusable = 0;
+            ftk_repair_pending(ctx, FTK_PENDING_NONE);
+            ftk_repair_give_up(ctx, 0);
             ftk_energy_settle(ctx); /* no rank waits any more; before this rank replays */
             ftk_log_restored(ctx, *set);
             ftk_progress_restored(ctx, *set);

@@ -15,6 +15,7 @@
 #include "core/environment.h"
 #include "core/hash.h"
 #include "core/mpi_shim.h"
+#include "core/repair_state.h"
 #include "core/thread.h"
 #include "command.h"
 #include "detect/watch_page.h"
@@ -143,7 +144,7 @@ int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int program, int n, MPI_
     if (rc == MPI_SUCCESS)
         return FTKIT_OK;
     /* an error that is not the failure of a process would come again: do not try again */
-    ctx->repair.spawn_failed = !ftk_mpi_is_failure(rc);
+    ftk_repair_spawn_failed(ctx, !ftk_mpi_is_failure(rc));
     return ftk_fail_mpi(rc, "spawning replacements");
 }
 

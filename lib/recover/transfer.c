@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include "core/repair_state.h"
 #include "recover.h"
 #include "set/stream.h"
 
@@ -123,10 +124,10 @@ int ftk_drop_own(struct ftkit_ctx *ctx, struct ftk_mem_seg *s)
     ftk_report(FTKIT_WARNING, "context %s: rank %d: %s; using another copy", ctx->cfg.name,
         ctx->rank, ftk_detail_text());
     ftk_mem_release(s);
-    ctx->repair.corrupt++;
-    if (ctx->repair.corrupt > ctx->cfg.attempts)
-        ctx->repair.unusable = set;
-    if (ctx->repair.corrupt <= 2 * ctx->cfg.attempts)
+    const int damaged = ftk_repair_damaged(ctx);
+    if (damaged > ctx->cfg.attempts)
+        ftk_repair_give_up(ctx, set);
+    if (damaged <= 2 * ctx->cfg.attempts)
         return FTKIT_ERR_CORRUPT;
     return ftk_fail(FTKIT_ERR_LOST,
         "rank %d: its segment is damaged again, after %d other copies: its memory is bad",

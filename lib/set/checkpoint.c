@@ -14,6 +14,7 @@
 #include "clone.h"
 #include "core/log_ops.h"
 #include "core/progress.h"
+#include "core/repair_state.h"
 #include "detect/detect.h"
 #include "energy/energy.h"
 #include "number.h"
@@ -245,8 +246,7 @@ void ftk_set_committed(struct ftkit_ctx *ctx, const struct ftk_write *w, int64_t
     const uint64_t set = w->like.set;
     ctx->committed = set;
     ftk_progress_set(ctx, set);
-    ctx->repair.repeats = (struct ftk_repeats){ 0 };
-    ctx->repair.corrupt = 0;
+    ftk_repair_set_committed(ctx);
     ftk_replicas_committed(ctx);
     ftk_set_number(ctx, set + 1);
     ctx->stats.region_bytes = w->data_bytes;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/event.h"
+#include "core/repair_state.h"
 #include "core/run_state.h"
 #include "region.h"
 #include "detect/watchdog.h"
@@ -140,9 +141,9 @@ static void count_try(struct ftkit_ctx *ctx, bool differs)
 static void note(struct ftkit_ctx *ctx, const struct ftk_comparison *c)
 {
     count_try(ctx, c->result != FTK_SPHERE_SAME);
-    ctx->repair.differs = FTK_DIFFERS_NOT;
+    ftk_repair_differ(ctx, FTK_DIFFERS_NOT);
     if (c->result == FTK_SPHERE_DIFFERS && ctx->committed > 0)
-        ctx->repair.differs = go_back(ctx, c);
+        ftk_repair_differ(ctx, go_back(ctx, c));
 }
 
 static int mend(struct ftkit_ctx *ctx, const char *seg, const bool *mended)
@@ -188,7 +189,7 @@ int ftk_replicas_compare(struct ftk_chan *ch, struct ftk_mem_seg *own, struct ft
 static int end_job(struct ftkit_ctx *ctx, int tries)
 {
     ctx->replica.tries = 0;
-    ctx->repair.differs = FTK_DIFFERS_NOT;
+    ftk_repair_differ(ctx, FTK_DIFFERS_NOT);
     if (tries >= MOST_TRIES) {
         ftk_repair_flaw(
             ctx, ftk_fail(FTKIT_ERR_MISMATCH,
@@ -258,7 +259,7 @@ static void say_apart(const struct ftkit_ctx *ctx, const struct place *all, int 
 static int part_ways(struct ftkit_ctx *ctx, const struct place *all, int p, int q)
 {
     count_try(ctx, true);
-    ctx->repair.differs = ctx->replica.tries > 1 ? FTK_DIFFERS_ALL : FTK_DIFFERS_HERE;
+    ftk_repair_differ(ctx, ctx->replica.tries > 1 ? FTK_DIFFERS_ALL : FTK_DIFFERS_HERE);
     say_apart(ctx, all, p, q);
     if (all[p].call == FTK_AT_CLOSE || all[q].call == FTK_AT_CLOSE) {
         /* who has left the loop cannot go back: a relaunch can */
@@ -369,14 +370,14 @@ int ftk_replicas_agreed(
 void ftk_replicas_undecided(struct ftkit_ctx *ctx, const struct ftk_comparison *c)
 {
     ctx->replica.tries -= c->result != FTK_SPHERE_SAME;
-    ctx->repair.differs = FTK_DIFFERS_NOT;
+    ftk_repair_differ(ctx, FTK_DIFFERS_NOT);
 }
 
 void ftk_replicas_committed(struct ftkit_ctx *ctx)
 {
     ctx->replica.tries = 0;
     ctx->replica.stale = 0;
-    ctx->repair.differs = FTK_DIFFERS_NOT;
+    ftk_repair_differ(ctx, FTK_DIFFERS_NOT);
     if (ctx->cfg.replicas > 1)
         ftk_watchdog_line(ctx->dog, ctx->committed);
 }

@@ -4,6 +4,7 @@
  *
  * All messages in flight between survivors are drained.  Then the requests are withdrawn: a receive
  * that has no message is cancelled; a send is completed, or its receiver is dead. */
+#include "core/repair_state.h"
 #include "log/p2p.h"
 #include "steps.h"
 
@@ -23,7 +24,7 @@ int ftk_withdraw_ambiguous(int source)
             "context %s: rank %d: a message of rank %d that died while it sent may have been "
             "matched by a receive from any source: all ranks roll back",
             ctx->cfg.name, ctx->rank, source);
-    ctx->repair.ambiguous = true;
+    ftk_repair_ambiguous(ctx);
     return ftk_fail(FTKIT_ERR_PEER, "it is not known which messages of rank %d have come", source);
 }
 

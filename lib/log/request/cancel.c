@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/repair_state.h"
 #include "detect/detect.h"
 #include "log/determinant/det.h"
 #include "log/p2p.h"
@@ -51,7 +52,7 @@ static int go_back(void)
 {
     unsigned turns = 0;
     int rc = MPI_SUCCESS;
-    ftk_log.ctx->repair.differs = FTK_DIFFERS_HERE;
+    ftk_repair_differ(ftk_log.ctx, FTK_DIFFERS_HERE);
     ftk_detect_raise(ftk_log.ctx);
     while (rc == MPI_SUCCESS && ftk_log.ctx->detect.failed)
         rc = ftk_log_progress(&turns);
