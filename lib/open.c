@@ -78,7 +78,7 @@ static struct ftkit_ctx *new_context(void)
     ctx->rank = -1;
     ctx->where = FTK_IN_OPEN;
     ftk_set_number(ctx, 1);
-    ctx->run = ftk_random();
+    ftk_set_number_run(ctx, ftk_random());
     return ctx;
 }
 

@@ -136,7 +136,7 @@ static int from_of(const struct ftk_attempt *a)
 static void install_line(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
-    ctx->committed = a->plan.line;
+    ftk_set_number_committed(ctx, a->plan.line);
     ftk_repair_line(ctx, a->plan.line, from_of(a));
     ftk_repair_line_ranks(ctx, a->line_nranks);
     ctx->repair.line_passed = a->plan.line_passed;
@@ -217,7 +217,7 @@ static void install_rank(struct ftk_attempt *a, int was)
     struct ftkit_ctx *ctx = a->ctx;
     ftk_repair_pending(ctx, pending_of(a, was));
     ctx->detect.app_errors = false;
-    ctx->run = a->run;
+    ftk_set_number_run(ctx, a->run);
     ctx->epoch_id = a->epoch_id;
     ftk_set_number(ctx, a->next_set);
     ctx->epoch = a->epoch;

@@ -24,6 +24,7 @@
 #include "core/log_ops.h"
 #include "detect/sure.h"
 #include "redistribute.h"
+#include "set/number.h"
 #include "set/policy.h"
 
 #define BCAST_BYTES ((size_t)1 << 30) /* most bytes of a broadcast */
@@ -408,7 +409,7 @@ int ftk_redistribute(struct ftkit_ctx *ctx)
     if (rc != FTKIT_OK)
         return rc;
     free_abandoned(ctx);
-    ctx->restored = ctx->repair.line;
+    ftk_set_number_restored(ctx, ctx->repair.line);
     make_set_due(ctx);
     return FTKIT_OK;
 }

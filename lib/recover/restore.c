@@ -90,15 +90,15 @@ static void install(struct ftkit_ctx *ctx, const struct ftk_loaded *l, int rc)
 {
     ftk_set_number_past(ctx, l->newest);
     if (l->durable > 0)
-        ctx->durable = l->durable;
+        ftk_set_number_durable(ctx, l->durable);
     if (rc != FTKIT_OK || l->set == 0) {
         free(l->source);
         return;
     }
-    ctx->committed = l->set;
+    ftk_set_number_committed(ctx, l->set);
     ftk_repair_line(ctx, l->set, l->from);
     ftk_repair_line_ranks(ctx, l->nranks);
-    ctx->run = l->run;
+    ftk_set_number_run(ctx, l->run);
     if (l->source)
         ftk_repair_line_source(ctx, l->source);
 }
@@ -198,7 +198,7 @@ static int restore_line(struct ftkit_ctx *ctx)
     if (rc == FTKIT_ERR_CORRUPT)
         rc = ftk_drop_own(ctx, s);
     if (rc == FTKIT_OK)
-        ctx->restored = ctx->repair.line;
+        ftk_set_number_restored(ctx, ctx->repair.line);
     return rc;
 }
 

@@ -13,6 +13,7 @@
 #include "core/hash.h"
 #include "core/run_state.h"
 #include "set/checkpoint.h"
+#include "set/number.h"
 #include "start.h"
 #include "store/durable/sets.h"
 
@@ -28,7 +29,7 @@ void ftk_start_begin(struct ftkit_ctx *ctx)
     if (ctx->cfg.start != FTK_START_FRESH || !id || !*id)
         return; /* ctx->run is a random number, which no set has yet */
     uint64_t run = ftk_xxh3(id, strlen(id));
-    ctx->run = run ? run : 1;
+    ftk_set_number_run(ctx, run ? run : 1);
 }
 
 bool ftk_start_may_use(const struct ftkit_ctx *ctx, uint64_t set, uint64_t run)

@@ -244,7 +244,7 @@ static int name_mismatch(struct writing *c)
 void ftk_set_committed(struct ftkit_ctx *ctx, const struct ftk_write *w, int64_t gap, int ask)
 {
     const uint64_t set = w->like.set;
-    ctx->committed = set;
+    ftk_set_number_committed(ctx, set);
     ftk_progress_set(ctx, set);
     ftk_repair_set_committed(ctx);
     ftk_replicas_committed(ctx);

@@ -19,6 +19,7 @@
 #include "detect/watch_page.h"
 #include "detect/watchdog.h"
 #include "flusher.h"
+#include "number.h"
 #include "replica/planes.h"
 #include "store/durable/sets.h"
 #include "store/owner.h"
@@ -326,7 +327,7 @@ int ftk_durable_write(struct ftk_chan *ch, uint64_t set)
     free(parts);
     if (rc != FTKIT_OK)
         return rc;
-    ctx->durable = set;
+    ftk_set_number_durable(ctx, set);
     ftk_flush_event(
         ctx->cfg.name, ctx->rank, set, own->bytes, ftk_now_s() - begin_s, FTKIT_OK, ctx->rank == 0);
     if (ctx->rank != 0)

@@ -22,6 +22,7 @@
 #include "flush_start.h"
 #include "flusher.h"
 #include "errand.h"
+#include "number.h"
 #include "store/durable/sets.h"
 
 /* Indices of the words of a vote. */
@@ -52,7 +53,7 @@ void ftk_flush_poll(struct ftkit_ctx *ctx)
     fl->last_s = r.seconds;
     fl->last_error = r.rc == FTKIT_ERR_PEER ? FTKIT_OK : r.rc;
     if (r.complete)
-        ctx->durable = r.set;
+        ftk_set_number_durable(ctx, r.set);
     if (r.rc == FTKIT_ERR_PEER) {
         ftk_policy_flush_lost(ctx);
     } else if (r.rc != FTKIT_OK) {
@@ -89,7 +90,7 @@ uint64_t ftk_flush_durable(struct ftkit_ctx *ctx)
     snprintf(l->dir, sizeof l->dir, "%s", ctx->cfg.h5_dir);
     snprintf(l->context, sizeof l->context, "%s", ctx->cfg.name);
     if (ftk_flush_errand(ctx, &l->errand, LOOK_S) && l->complete)
-        ctx->durable = l->set;
+        ftk_set_number_durable(ctx, l->set);
     ftk_errand_drop(&l->errand);
     return ctx->durable;
 }
@@ -179,7 +180,7 @@ bool ftk_flush_agreed(struct ftkit_ctx *ctx, const struct ftk_vote *v)
     if (fl->set && v->min[WORD_BUSY] == BUSY_FIRST) /* this is rank 0, and no other rank writes */
         ftk_flusher_alone(fl->thread, fl->epoch == ctx->epoch ? GRACE_S : GRACE_FAILED_S);
     if ((int64_t)ctx->durable < v->min[WORD_DURABLE])
-        ctx->durable = (uint64_t)v->min[WORD_DURABLE];
+        ftk_set_number_durable(ctx, (uint64_t)v->min[WORD_DURABLE]);
     return v->min[WORD_BUSY] == BUSY_FIRST || v->min[WORD_BUSY] == BUSY_OTHER;
 }
 
