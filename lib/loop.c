@@ -481,7 +481,7 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
         ftk_watchdog_line(ctx->dog, ctx->committed);
     }
     ftk_log_enter_loop(ctx);
-    ctx->detect.app_errors = false;
+    ftk_detect_forget_errors(ctx);
     if (restored == 0)
         ctx->loop.fresh = 1; /* a part of the initial state */
     define_state(ctx);

@@ -15,6 +15,7 @@
 #include "core/mpi_shim.h"
 #include "core/run_state.h"
 #include "detect/detect.h"
+#include "detect/misuse.h"
 #include "detect/opening.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
@@ -73,8 +74,8 @@ static struct ftkit_ctx *new_context(void)
         return NULL;
     ctx->base = MPI_COMM_NULL;
     ctx->comms = (struct ftk_comms){ MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL };
-    ctx->detect.watch = MPI_REQUEST_NULL;
-    ctx->detect.past = MPI_GROUP_NULL;
+    ftk_detect_init(ctx);
+    ftk_misuse_init(ctx);
     ctx->rank = -1;
     ctx->where = FTK_IN_OPEN;
     ftk_set_number(ctx, 1);

@@ -18,6 +18,23 @@ struct ftkit_ctx *ftk_detect_first(void);
  * name of that context. */
 int ftk_detect_spares_in(MPI_Comm comm, char name[FTKIT_NAME_MAX + 1]);
 
+/* A new context has no watch. */
+static inline void ftk_detect_init(struct ftkit_ctx *ctx)
+{
+    ctx->detect.watch = MPI_REQUEST_NULL;
+}
+/* A new epoch begins: no failure is known, and the program has no communicators yet. */
+static inline void ftk_detect_new_epoch(struct ftkit_ctx *ctx)
+{
+    ctx->detect.failed = 0;
+    ctx->detect.ntracked = 0;
+}
+/* No call of the program has failed since the last repair, or in its loop. */
+static inline void ftk_detect_forget_errors(struct ftkit_ctx *ctx)
+{
+    ctx->detect.app_errors = false;
+}
+
 /* Add a context to the list of this process, or remove it.  The error handler uses the list. */
 int ftk_detect_open(struct ftkit_ctx *ctx);
 void ftk_detect_close(struct ftkit_ctx *ctx);

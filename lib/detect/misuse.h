@@ -17,6 +17,11 @@ void ftk_misuse_enter(struct ftkit_ctx *ctx, const char *call);
  * then no failure of this epoch explains the error.  False: not known, or a process has failed that
  * the program itself has spawned.  Local. */
 bool ftk_misuse_is_stale(const struct ftkit_ctx *ctx, MPI_Comm comm);
+/* A new context has no earlier epoch. */
+static inline void ftk_misuse_init(struct ftkit_ctx *ctx)
+{
+    ctx->detect.past = MPI_GROUP_NULL;
+}
 /* An epoch ends: remember its processes.  And: the context closes.  Local. */
 void ftk_misuse_epoch_ends(struct ftkit_ctx *ctx);
 void ftk_misuse_forget(struct ftkit_ctx *ctx);

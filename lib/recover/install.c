@@ -110,8 +110,7 @@ static void install_epoch(struct ftk_attempt *a, int me)
     struct ftkit_ctx *ctx = a->ctx;
     install_tables(a);
     ctx->comms = a->next;
-    ctx->detect.failed = 0;
-    ctx->detect.ntracked = 0;
+    ftk_detect_new_epoch(ctx);
     ftk_repair_new_epoch(ctx);
     ctx->rank = a->plan.rank_of[me];
     ctx->nranks = a->plan.nranks;
@@ -216,7 +215,7 @@ static void install_rank(struct ftk_attempt *a, int was)
 {
     struct ftkit_ctx *ctx = a->ctx;
     ftk_repair_pending(ctx, pending_of(a, was));
-    ctx->detect.app_errors = false;
+    ftk_detect_forget_errors(ctx);
     ftk_set_number_run(ctx, a->run);
     ctx->epoch_id = a->epoch_id;
     ftk_set_number(ctx, a->next_set);
