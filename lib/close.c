@@ -61,7 +61,7 @@ void ftk_free_context(struct ftkit_ctx *ctx)
             ctx->dead || ftk_place_is(ctx->level[i].mem.place.kind, FTK_OUTLIVES_CONTEXT));
     free(ctx->domain);
     free(ctx->teams);
-    ftk_programs_free(&ctx->programs);
+    ftk_programs_free(ctx);
     free(ctx->incarnations);
     free(ctx->repair.line_source);
     ftk_start_forget(ctx);
@@ -113,7 +113,7 @@ static int part(struct ftkit_ctx *ctx, int *mismatch, int *halted)
             rc = drain_to_close(ctx, &ch, mismatch);
         (void)FTK_FAULT("close.voted");
         if (rc == FTKIT_OK)
-            ctx->where = FTK_ALL_CLOSED;
+            ftk_context_reach(ctx, FTK_ALL_CLOSED);
         else if (rc != FTKIT_ERR_PEER)
             return rc;
         rc = ftk_repair(ctx, MPI_COMM_NULL);
@@ -143,7 +143,7 @@ static int part_plainly(struct ftkit_ctx *ctx, int *mismatch)
 static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
 {
     int rc = ctx->dead, mismatch = FTKIT_OK, halted = FTKIT_OK;
-    ctx->replica.place = FTK_AT_CLOSE; /* also in MPI_Finalize() */
+    ftk_replicas_at(ctx, FTK_AT_CLOSE); /* also in MPI_Finalize() */
     ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
     if (ctx->mode != FTKIT_MODE_RESTART && ctx->cfg.exit_is_failure && ftk_guard_unwinds())
         ftk_watchdog_unwind(ctx->dog);
@@ -154,8 +154,7 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     if (rc != FTKIT_OK) {
         rc = ftk_fail(rc, "%s", ctx->detail);
     } else {
-        if (ctx->where < FTK_IN_CLOSE)
-            ctx->where = FTK_IN_CLOSE;
+        ftk_context_reach(ctx, FTK_IN_CLOSE);
         rc = ctx->mode == FTKIT_MODE_RESTART ? part_plainly(ctx, &mismatch)
                                              : part(ctx, &mismatch, &halted);
     }

@@ -213,7 +213,7 @@ static int compare(
     int live = 0;
     struct ftk_identity me; /* context.program, or the name of the executable */
     uint64_t h = local == FTKIT_OK ? config_hash(ctx) : 0;
-    ftk_programs_free(&ctx->programs); /* of an earlier try */
+    ftk_programs_free(ctx); /* of an earlier try */
     if (MPI_Comm_rank(c->s, &c->rank) != MPI_SUCCESS || MPI_Comm_size(c->s, &live) != MPI_SUCCESS)
         return ftk_fail(FTKIT_ERR_MPI, "rank");
     int rc = compare_builds(ctx, c);
@@ -237,7 +237,7 @@ static int compare(
     if (rc != FTKIT_OK)
         return rc;
     *job = (uint64_t)all[JOB];
-    ctx->mode = all[REPAIR] ? FTKIT_MODE_GLOBAL : FTKIT_MODE_RESTART;
+    ftk_context_mode(ctx, all[REPAIR] ? FTKIT_MODE_GLOBAL : FTKIT_MODE_RESTART);
     rc = common_error(ctx, c, local, (int)all[ERROR], all[ERROR_RANK]);
     /* a process that has died may have been of another program than all that live */
     const bool several =

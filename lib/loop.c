@@ -21,6 +21,7 @@
 #include "set/policy.h"
 #include "set/replicas.h"
 #include "set/status_file.h"
+#include "step.h"
 
 #define POLL_EVERY_S 0.001 /* least time between two tests of the watch by ftkit_checkpoint() */
 
@@ -33,7 +34,7 @@ static uint64_t calls_to_compare(const ftkit_ctx *ctx)
 /* Set the place of this rank, for the report of the watchdog and for ftkit_escape(). */
 static void at(ftkit_ctx *ctx, enum ftk_dog_place place)
 {
-    ctx->replica.place = (int)place;
+    ftk_replicas_at(ctx, place);
     ftk_watchdog_at(ctx->dog, place, ctx->rank, calls_to_compare(ctx));
 }
 
@@ -77,7 +78,7 @@ static int roll_back_now(ftkit_ctx *ctx)
 static void define_state(ftkit_ctx *ctx)
 {
     ctx->first_call = true;
-    ctx->state_sum = ftk_region_state_sum(ctx);
+    ftk_policy_note_state(ctx);
 }
 
 /* Calls are counted from the line.  The call in which a survivor rolls back is call 1.  If the call
@@ -108,7 +109,7 @@ static int roll_back_here(ftkit_ctx *ctx)
     if (!ftk_log_of(ctx) || rc == FTKIT_ROLLED_BACK)
         ctx->first_call = false;
     if (rc == FTKIT_ROLLED_BACK)
-        ctx->state_sum = ftk_region_state_sum(ctx);
+        ftk_policy_note_state(ctx);
     if (rc == FTKIT_OK && !ftk_log_of(ctx)) /* there is no set yet */
         ftk_watchdog_await(ctx->dog);
     return rc;
@@ -124,7 +125,7 @@ static int roll_back_outside(ftkit_ctx *ctx)
         rc = FTKIT_ROLLED_BACK;
     if (rc == FTKIT_ROLLED_BACK) {
         define_state(ctx);
-        ctx->loop.news = true;
+        ftk_step_news(ctx);
     }
     return rc;
 }
@@ -475,7 +476,7 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     }
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
-    ctx->where = FTK_IN_LOOP;
+    ftk_context_reach(ctx, FTK_IN_LOOP);
     if (ctx->cfg.replicas > 1) {
         ftk_watchdog_planes(ctx->dog, ftk_plane_size(ctx));
         ftk_watchdog_line(ctx->dog, ctx->committed);
@@ -483,7 +484,7 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     ftk_log_enter_loop(ctx);
     ftk_detect_forget_errors(ctx);
     if (restored == 0)
-        ctx->loop.fresh = 1; /* a part of the initial state */
+        ftk_step_fresh(ctx);
     define_state(ctx);
     ftk_debug_start(ctx);
     ftk_watchdog_progress(ctx->dog);

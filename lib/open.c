@@ -69,7 +69,7 @@ static int keep_handler(struct ftkit_ctx *ctx, MPI_Comm comm)
 
 static struct ftkit_ctx *new_context(void)
 {
-    struct ftkit_ctx *ctx = calloc(1, sizeof *ctx);
+    struct ftkit_ctx *ctx = calloc(1, sizeof *ctx); /* where: FTK_IN_OPEN */
     if (!ctx)
         return NULL;
     ctx->base = MPI_COMM_NULL;
@@ -77,7 +77,6 @@ static struct ftkit_ctx *new_context(void)
     ftk_detect_init(ctx);
     ftk_misuse_init(ctx);
     ctx->rank = -1;
-    ctx->where = FTK_IN_OPEN;
     ftk_set_number(ctx, 1);
     ftk_set_number_run(ctx, ftk_random());
     return ctx;
@@ -155,7 +154,7 @@ static int join_job(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *s
 {
     ctx->repair.spawned = true;
     ftk_programs_join(ctx);
-    ctx->mode = FTKIT_MODE_GLOBAL;
+    ftk_context_mode(ctx, FTKIT_MODE_GLOBAL);
     ftk_repair_flaw(ctx, local); /* the census carries it to the other ranks */
     ctx->node = ctx->cfg.ranks_per_node > 0 ? 0x40000000 | (int)(ftk_random() & 0xffffff)
                                             : node_of(&ctx->cfg, 0);
@@ -437,7 +436,7 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
         return rc;
     }
     ftk_guard_exit(ctx, 1);
-    ctx->where = FTK_IN_SETUP;
+    ftk_context_reach(ctx, FTK_IN_SETUP);
     ftk_watchdog_at(ctx->dog, FTK_AT_SETUP, ctx->rank, 0);
     if (ftk_plane_home(ctx, ctx->rank) == 0)
         ftk_input_take();

@@ -7,6 +7,7 @@
  * before the next one.  The region "ftkit.step" distinguishes the set of the first step from all
  * others: ranks that return to that set have to begin again as in a fresh start. */
 #include "set/region.h"
+#include "step.h"
 
 /* The code with which the body is entered.  News must not be missed, so an error waits. */
 static int entered(struct ftkit_ctx *ctx, int rc)

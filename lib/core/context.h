@@ -335,7 +335,7 @@ struct ftkit_ctx {
     bool called;        /* a call of ftkit_checkpoint() has returned since a fresh start */
     uint64_t state_sum; /* checksum of the replicated regions at that time, or at the line */
 
-    /* parts that one module each owns */
+    /* parts of modules; docs/design/core.md has the owner of each field */
     struct ftk_detection detect;
     struct ftk_regions regions;
     struct ftk_callback callback;
@@ -365,6 +365,25 @@ int ftk_done(struct ftkit_ctx *ctx, int rc);
 /* This rank meets rc, with the thread's detail, which the plan of the next repair ends the job for;
  * FTKIT_OK: nothing. */
 void ftk_repair_flaw(struct ftkit_ctx *ctx, int rc);
+
+/* This rank comes to a place in the program, and does not return to an earlier one. */
+static inline void ftk_context_reach(struct ftkit_ctx *ctx, enum ftk_where where)
+{
+    if (ctx->where < (int)where)
+        ctx->where = (int)where;
+}
+
+/* The mode that is in force from now on. */
+static inline void ftk_context_mode(struct ftkit_ctx *ctx, enum ftkit_mode mode)
+{
+    ctx->mode = (int)mode;
+}
+
+/* The context ends with the error rc, which the function returns: only ftkit_close() is left. */
+static inline int ftk_context_end(struct ftkit_ctx *ctx, int rc)
+{
+    return ctx->dead = rc;
+}
 
 /* Write the communicator into a variable of the program. */
 void ftk_bound_set(const struct ftk_bound *b, MPI_Comm comm);

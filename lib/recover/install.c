@@ -11,10 +11,12 @@
 #include "detect/misuse.h"
 #include "detect/sure.h"
 #include "detect/watchdog.h"
+#include "programs.h"
 #include "replica/planes.h"
 #include "set/checkpoint.h"
 #include "set/number.h"
 #include "set/policy.h"
+#include "set/replicas.h"
 
 int ftk_attempt_rank(const struct ftk_attempt *a, int *me)
 {
@@ -43,17 +45,13 @@ struct ftk_log_repair ftk_attempt_for_log(const struct ftk_attempt *a)
 static void install_tables(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
-    for (int i = 0; i < FTK_LEVELS; i++) {
-        ftk_layout_free(&ctx->level[i].layout);
-        ctx->level[i].layout = a->layout[i];
-    }
+    for (int i = 0; i < FTK_LEVELS; i++)
+        ftk_level_take_layout(&ctx->level[i], &a->layout[i]);
     free(ctx->domain);
     free(ctx->incarnations);
     ctx->domain = a->domain;
     ctx->incarnations = a->incarnations;
-    free(ctx->programs.of);
-    ctx->programs.of = a->programs;
-    ctx->programs.nof = a->programs ? a->plan.nranks : 0;
+    ftk_programs_install(ctx, a->programs, a->plan.nranks);
 }
 
 /* Return the work that is left for this rank (enum ftk_pending).  was_rank: its rank before the
@@ -201,11 +199,10 @@ static void install_planes(struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_plan *p = &a->plan;
-    ctx->replica.stale = p->stale;
+    ftk_replicas_stand_still(ctx, p->stale, p->lost > 0);
     ftk_planes_repaired(ctx, tells(p, ctx->rank));
     if (p->stale == 0)
         return;
-    ctx->replica.takeovers += p->lost > 0;
     if (!p->back[ctx->rank])
         ftk_policy_set_event(ctx, p->clone_at);
 }

@@ -8,6 +8,7 @@
 #include "detect/detect.h"
 #include "load.h"
 #include "recover.h"
+#include "set/checkpoint.h"
 
 /* Copy this rank's segment from level.local to level.memory.  FTKIT_ERR_CORRUPT: it was damaged and
  * is released. */
@@ -60,7 +61,7 @@ int ftk_load_level(struct ftkit_ctx *ctx, struct ftk_loaded *l)
         if (rc == FTKIT_OK && l->set > 0) {
             l->bare = true;
             l->from = FTK_LINE_LOCAL;
-            ctx->level[FTK_LEVEL_LOCAL].sets_since = 0;
+            ftk_local_loaded(ctx);
         }
         if (rc != FTKIT_ERR_CORRUPT)
             return rc;

@@ -13,12 +13,20 @@
 #include "detect/sure.h"
 #include "set/pack.h"
 
-void ftk_programs_free(struct ftk_programs *p)
+void ftk_programs_free(struct ftkit_ctx *ctx)
 {
+    struct ftk_programs *p = &ctx->programs;
     free(p->list);
     free(p->of);
     free(p->commands);
     memset(p, 0, sizeof *p);
+}
+
+void ftk_programs_install(struct ftkit_ctx *ctx, int *of, int n)
+{
+    free(ctx->programs.of);
+    ctx->programs.of = of;
+    ctx->programs.nof = of ? n : 0;
 }
 
 int ftk_programs_appnum(void)
@@ -241,13 +249,13 @@ int ftk_programs_gather(struct ftkit_ctx *ctx, MPI_Comm s, int size, int *spares
 {
     struct meeting m = { .s = s };
     struct ftk_programs *p = &ctx->programs;
-    ftk_programs_free(p);
+    ftk_programs_free(ctx);
     int rc = meet(&m, p, ctx->cfg.spares, size);
     *spares = 0;
     for (int k = 0; rc == FTKIT_OK && k < m.nparts; k++)
         *spares += m.part[k].spares;
     if (rc != FTKIT_OK || p->n == 1)
-        ftk_programs_free(p);
+        ftk_programs_free(ctx);
     free(m.fact);
     free(m.part);
     free(m.commands);

@@ -17,7 +17,9 @@ int ftk_programs_appnum(void);
 /* How many programs mpirun has started, dead processes included, in words of mpirun (a : a is two);
  * 0: not known. */
 int ftk_programs_started(void);
-void ftk_programs_free(struct ftk_programs *p); /* safe on a zeroed one */
+void ftk_programs_free(struct ftkit_ctx *ctx); /* safe on a zeroed context */
+/* The program of each rank of a new epoch: takes of [n]; NULL: the job has one. */
+void ftk_programs_install(struct ftkit_ctx *ctx, int *of, int n);
 
 /* The live processes s of a new job, which mpirun has started as several programs, tell each other
  * programs, spares and commands.  size: processes of the job with the dead ones; *spares: of all

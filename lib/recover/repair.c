@@ -63,7 +63,8 @@ static int know_programs(struct ftk_attempt *a, struct ftk_plan_rules *rules)
     for (int i = 0; i < a->census.n; i++)
         if (a->census.entries[i].local_error != 0)
             return FTKIT_OK; /* the plan will end the job */
-    rules->programs = &a->ctx->programs;
+    const struct ftk_programs *const programs = &a->ctx->programs;
+    rules->programs = programs;
     return ftk_programs_share(a->ctx, a->s, &a->census);
 }
 
@@ -402,7 +403,7 @@ static int end_fatal(struct ftk_attempt *a, int me)
         snprintf(why, sizeof why, "%.*s: %.400s", cut, p->why, ctx->repair.local_why);
     else
         snprintf(why, sizeof why, "%s", p->why);
-    ctx->dead = p->code < 0 ? p->code : FTKIT_ERR_PEER;
+    ftk_context_end(ctx, p->code < 0 ? p->code : FTKIT_ERR_PEER);
     if (tells_why(a, me)) {
         /* after a mismatch of the ranks' calls a relaunch would end in the same way */
         if (p->repeats.deaths >= FTK_DEATHS)
@@ -459,7 +460,7 @@ static int meet(struct ftkit_ctx *ctx, MPI_Comm from, MPI_Comm *s)
     int mrc = ftk_mpi_shrink(from, s);
     (void)FTK_FAULT("repair.shrunk");
     if (mrc != MPI_SUCCESS)
-        return ctx->dead = ftk_fail_mpi(mrc, "shrinking to the live processes");
+        return ftk_context_end(ctx, ftk_fail_mpi(mrc, "shrinking to the live processes"));
     return FTKIT_OK;
 }
 
@@ -524,6 +525,6 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
     if (result == FTKIT_OK && ctx->where == FTK_IN_LOOP)
         ftk_energy_settle(ctx); /* the lowest rank of the node may be another one */
     if (result < 0 && !ctx->dead)
-        ctx->dead = result;
+        ftk_context_end(ctx, result);
     return result;
 }

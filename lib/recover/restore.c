@@ -330,7 +330,7 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
         }
         if (ctx->mode == FTKIT_MODE_RESTART) {
             ftk_start_failed(ctx, rc);
-            return ctx->dead = rc;
+            return ftk_context_end(ctx, rc);
         }
         if (rc != FTKIT_ERR_PEER && !can_do_without(ctx, rc) && !ctx->detect.failed) {
             snprintf(why, sizeof why, "%s", ftk_detail_text());

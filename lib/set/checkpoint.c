@@ -364,8 +364,7 @@ static int write_once(struct ftkit_ctx *ctx)
         ftk_increment_end(ctx, &c.changes, c.ch.sent);
     ftk_changes_end(&c.changes);
     if (rc == FTKIT_OK) {
-        ctx->stats.checkpoint_s = ftk_now_s() - t0;
-        ftk_policy_measured(ctx, ctx->stats.checkpoint_s);
+        ftk_policy_measured(ctx, ftk_now_s() - t0);
         ftk_policy_count_set(ctx);
         ftk_level_event(c.w.level, ctx, c.w.data_bytes, ctx->stats.checkpoint_s, c.ch.sent);
         rc = pass_on(&c);

@@ -52,6 +52,8 @@ bool ftk_local_due(const struct ftkit_ctx *ctx);
 int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due);
 /* Count a set that is not written to level.local. */
 void ftk_local_count(struct ftkit_ctx *ctx);
+/* The set was loaded from level.local. */
+void ftk_local_loaded(struct ftkit_ctx *ctx);
 
 /* The same without waiting, for a set that is sealed in memory and not committed yet (error: why
  * this rank has no segment, and takes part for the others): begin, sizes until it is done, a vote,
@@ -96,6 +98,8 @@ void ftk_policy_first_call(struct ftkit_ctx *ctx, bool served);
 bool ftk_policy_at_line(const struct ftkit_ctx *ctx);
 bool ftk_policy_spares(const struct ftkit_ctx *ctx);
 void ftk_policy_line(struct ftkit_ctx *ctx);
+/* The replicated regions have the state now that ctx->state_sum is of. */
+void ftk_policy_note_state(struct ftkit_ctx *ctx);
 
 /* Line apart: whether rank 0 initiates a set now.  And: a set was given up: wait for the next
  * one. */
@@ -127,7 +131,7 @@ void ftk_policy_flush_lost(struct ftkit_ctx *ctx);
  * at the message log.  The vote that commits a set finds the smallest number of all ranks. */
 int64_t ftk_policy_next_gap(struct ftkit_ctx *ctx);
 
-/* A set has cost so many seconds of this rank. */
+/* A set has cost so many seconds of this rank: the figure for ftkit_query(), and for periods. */
 void ftk_policy_measured(struct ftkit_ctx *ctx, double cost_s);
 /* What a set usually costs this rank, in seconds; 0: none was measured. */
 double ftk_policy_usual_cost(const struct ftkit_ctx *ctx);

@@ -145,7 +145,6 @@ void ftk_cut_commit(struct ftk_cut *c, int ask)
     const int requested = c->ctx->policy.requested; /* meanwhile: for the next set */
     ftk_set_committed(c->ctx, &c->w, 0, ask);
     ftk_policy_ask(c->ctx, requested);
-    c->ctx->stats.checkpoint_s = c->blocked_s;
     ftk_policy_measured(c->ctx, c->blocked_s);
     ftk_policy_count_set(c->ctx);
     ftk_level_event(c->w.level, c->ctx, c->w.data_bytes, ftk_now_s() - c->begun_s, c->ch.sent);

@@ -78,6 +78,12 @@ void ftk_layout_free(struct ftk_layout *a)
     *a = (struct ftk_layout){ .alone = 0 };
 }
 
+void ftk_level_take_layout(struct ftk_level *l, const struct ftk_layout *of)
+{
+    ftk_layout_free(&l->layout);
+    l->layout = *of;
+}
+
 void ftk_level_committed(struct ftk_level *l, uint64_t set, uint64_t epoch_id)
 {
     ftk_mem_drop_others(&l->mem, set);

@@ -46,6 +46,8 @@ void ftk_level_configure(struct ftkit_ctx *ctx);
 int ftk_layout_make(
     const struct ftk_level *l, int rank, int nranks, const int *domain, struct ftk_layout *to);
 void ftk_layout_free(struct ftk_layout *a);
+/* The level gets this layout, instead of the one that it had. */
+void ftk_level_take_layout(struct ftk_level *l, const struct ftk_layout *of);
 
 /* A set is committed at this level: drop the other sets and, once in an epoch, remove the slots
  * that ended processes have left. */

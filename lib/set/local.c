@@ -134,6 +134,11 @@ void ftk_local_count(struct ftkit_ctx *ctx)
     ctx->level[FTK_LEVEL_LOCAL].sets_since++;
 }
 
+void ftk_local_loaded(struct ftkit_ctx *ctx)
+{
+    ctx->level[FTK_LEVEL_LOCAL].sets_since = 0;
+}
+
 int ftk_local_write(struct ftk_chan *ch, uint64_t set, bool due)
 {
     struct ftk_local b;

@@ -47,12 +47,18 @@ double ftk_policy_usual_cost(const struct ftkit_ctx *ctx)
     return sorted[(n - 1) / 2];
 }
 
-void ftk_policy_measured(struct ftkit_ctx *ctx, double cost_s)
+static void remember_cost(struct ftkit_ctx *ctx, double cost_s)
 {
     struct ftk_policy *p = &ctx->policy;
     memmove(p->costs_s + 1, p->costs_s, sizeof p->costs_s - sizeof *p->costs_s);
     p->costs_s[0] = cost_s;
     p->ncosts += p->ncosts < FTK_COSTS;
+}
+
+void ftk_policy_measured(struct ftkit_ctx *ctx, double cost_s)
+{
+    ctx->stats.checkpoint_s = cost_s;
+    remember_cost(ctx, cost_s);
 }
 
 /* An automatic period is halved with each repair in a row that goes back to the same line: failures
@@ -240,10 +246,15 @@ bool ftk_policy_spares(const struct ftkit_ctx *ctx)
     return ftk_policy_at_line(ctx);
 }
 
+void ftk_policy_note_state(struct ftkit_ctx *ctx)
+{
+    ctx->state_sum = ftk_region_state_sum(ctx);
+}
+
 void ftk_policy_line(struct ftkit_ctx *ctx)
 {
     ctx->policy.line_calls = ctx->policy.calls;
-    ctx->state_sum = ftk_region_state_sum(ctx);
+    ftk_policy_note_state(ctx);
 }
 
 void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
@@ -296,7 +307,7 @@ void ftk_policy_failed(struct ftkit_ctx *ctx, int rc)
 void ftk_policy_take_costs(struct ftkit_ctx *ctx, double set_s, double durable_s)
 {
     if (set_s > 0)
-        ftk_policy_measured(ctx, set_s);
+        remember_cost(ctx, set_s);
     ctx->policy.durable_cost_s = durable_s;
 }
 

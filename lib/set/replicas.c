@@ -373,6 +373,12 @@ void ftk_replicas_undecided(struct ftkit_ctx *ctx, const struct ftk_comparison *
     ftk_repair_differ(ctx, FTK_DIFFERS_NOT);
 }
 
+void ftk_replicas_stand_still(struct ftkit_ctx *ctx, unsigned planes, bool lost)
+{
+    ctx->replica.stale = planes;
+    ctx->replica.takeovers += planes != 0 && lost;
+}
+
 void ftk_replicas_committed(struct ftkit_ctx *ctx)
 {
     ctx->replica.tries = 0;

@@ -35,6 +35,16 @@ int ftk_replicas_meet(struct ftk_chan *ch);
 void ftk_replicas_ask(
     const struct ftkit_ctx *ctx, const struct ftk_comparison *c, struct ftk_vote *v);
 
+/* The call of ftkit in which this rank is (enum ftk_dog_place), or was last. */
+static inline void ftk_replicas_at(struct ftkit_ctx *ctx, int place)
+{
+    ctx->replica.place = place;
+}
+
+/* A repair is over.  Planes that stand still until the next set: bit p; lost: ranks were lost, and
+ * other planes take over. */
+void ftk_replicas_stand_still(struct ftkit_ctx *ctx, unsigned planes, bool lost);
+
 /* What the ranks have agreed on. */
 enum { FTK_REPLICAS_AGAIN = 1 /* write the set again */ };
 

@@ -25,7 +25,7 @@
 
 static int start_log(struct ftkit_ctx *ctx)
 {
-    ctx->mode = FTKIT_MODE_TEAM;
+    ftk_context_mode(ctx, FTKIT_MODE_TEAM);
     int rc = ftk_vcomm_open();
     if (rc != MPI_SUCCESS)
         return ftk_fail_mpi(rc, "communicators of the message log");
