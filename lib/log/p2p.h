@@ -8,6 +8,7 @@
 #define FTK_LOG_P2P_H
 
 #include "log/base/dtype.h"
+#include "log/base/queue.h"
 #include "log/base/runtime.h"
 #include "log/base/saved.h"
 
@@ -17,7 +18,7 @@
 static inline void ftk_req_link(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
-    r->seq = ++l->queue.seq;
+    r->seq = ftk_queue_next();
     r->next = NULL;
     r->prev = l->queue.last;
     if (l->queue.last)

@@ -254,13 +254,14 @@ void ftk_coll_poll(void)
     const bool polled = ftk_log.queue.polls;
     if (!first_coll || inside)
         return;
-    inside = ftk_log.queue.polls = true;
+    inside = true;
+    ftk_queue_polls(true);
     for (struct ftk_coll *c = first_coll, *next; c; c = next) {
         next = c->next;
         run_steps(c);
     }
     inside = false;
-    ftk_log.queue.polls = polled;
+    ftk_queue_polls(polled);
 }
 
 bool ftk_coll_any(void)
@@ -333,7 +334,7 @@ void ftk_coll_resume(struct ftk_req *r, const struct ftk_coll_progress *p)
     c->set_up = false;
     r->state = FTK_REQ_RUNNING;
     r->error = MPI_SUCCESS;
-    r->seq = ++ftk_log.queue.seq;
+    r->seq = ftk_queue_next();
     c->owner = r;
     if (!c->persistent)
         enter_slot(c);
@@ -348,7 +349,7 @@ int ftk_coll_begin(struct ftk_req *r)
     c->set_up = ftk_log.in_set_up;
     r->state = FTK_REQ_RUNNING;
     r->error = MPI_SUCCESS;
-    r->seq = ++ftk_log.queue.seq; /* the order of requests in a set */
+    r->seq = ftk_queue_next(); /* the order of requests in a set */
     c->owner = r;
     c->error = c->too_long ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     c->at = c->open = c->first = 0;

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "log/base/figures.h"
 #include "log/determinant/det.h"
 #include "log/mode.h"
 #include "log/p2p.h"
@@ -17,7 +18,7 @@
 
 static int another_course(size_t bytes)
 {
-    ftk_log.stats.differs++;
+    ftk_figures_differs();
     return ftk_fail(FTKIT_ERR_MISMATCH,
         "ftkit_decide: %zu bytes: rank %d does not take the same course as before the failure, "
         "where it decided something else here%s",
@@ -47,7 +48,7 @@ static int keep_for_set_up(const void *data, size_t bytes)
     if (!h)
         return ftk_fail(FTKIT_ERR_NOMEM, "ftkit_decide");
     memcpy(h->data, data, bytes);
-    h->seq = ++ftk_log.queue.seq;
+    h->seq = ftk_queue_next();
     ftk_setup_log_add(h);
     return FTKIT_OK;
 }

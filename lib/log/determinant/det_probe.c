@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "det_inside.h"
+#include "log/base/figures.h"
 #include "log/determinant/set_up.h"
 
 static struct ftk_det *copied; /* what ftk_det_next() has returned last */
@@ -52,7 +53,7 @@ static int next_of_list(uint32_t kind, const struct ftk_det **det)
             "%s where it made %s then%s",
             ftk_log.ctx->cfg.name, ftk_log.me, ftk_det_text(kind), ftk_det_text((*det)->kind),
             ftk_log.in_set_up ? " (in set-up, from ftkit_open to ftkit_recover)" : "");
-        ftk_log.stats.differs++;
+        ftk_figures_differs();
         ftk_det_course.plan = ftk_det_course.at;
         return FTK_DET_FREE;
     }

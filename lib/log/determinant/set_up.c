@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log/base/figures.h"
 #include "log/base/part.h"
 #include "log/base/plane.h"
 
@@ -193,7 +194,7 @@ static void say_another_course(const char *what)
             "replacement %s: set-up has to be the same",
             ftk_log.ctx->cfg.name, ftk_log.me, what);
     s.said = true;
-    ftk_log.stats.differs++;
+    ftk_figures_differs();
 }
 
 /* Behind the last outcome the lost process has found nothing. */

@@ -218,7 +218,8 @@ int ftk_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm pee
     int remote_leader, int tag, MPI_Comm *newintercomm)
 {
     struct ftk_vcomm *vc = ftk_make_parent(local_comm, newintercomm);
-    struct ftk_vcomm single = { .handle = local_comm, .size = 1, .member = &ftk_log.me };
+    int me = ftk_log.me;
+    struct ftk_vcomm single = { .handle = local_comm, .size = 1, .member = &me };
     if (!vc && ftk_vcomm_find(peer_comm) && is_single(local_comm)) {
         vc = &single;
         if (newintercomm)

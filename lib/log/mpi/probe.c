@@ -141,7 +141,7 @@ static int look(const struct probing *p, struct found *f)
     if (!p->takes)
         return rc;
     f->h = h;
-    return ftk_set_up_runs() ? ftk_p2p_log_setup(h, ++ftk_log.queue.seq, 0) : MPI_SUCCESS;
+    return ftk_set_up_runs() ? ftk_p2p_log_setup(h, ftk_queue_next(), 0) : MPI_SUCCESS;
 }
 
 /* ---- a probe ------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 
 void ftk_drain_poll(void)
 {
-    ftk_log.queue.polls = true;
+    ftk_queue_polls(true);
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         const struct ftk_req *pair = r->pair;
         next = r->next;
@@ -18,7 +18,7 @@ void ftk_drain_poll(void)
         if (pair && next == pair)  /* the pair may be deleted with it */
             next = r->prev || ftk_log.queue.first == r ? r->next : ftk_log.queue.first;
     }
-    ftk_log.queue.polls = false;
+    ftk_queue_polls(false);
 }
 
 /* Drain one message of source; *found: there was one.  A process that is still replaying set-up

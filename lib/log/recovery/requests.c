@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "log/p2p.h"
+#include "log/base/figures.h"
 #include "log/base/part.h"
 #include "log/base/plane.h"
 #include "log/recovery/recovery.h"
@@ -182,7 +183,7 @@ static int put_request(struct ftk_saving *s, const struct ftk_req *r)
 static int put_all(struct ftk_saving *s, const struct chosen *c)
 {
     int rc = ftk_words_add(&s->w, c->n);
-    ftk_log.stats.requests = c->n;
+    ftk_figures_requests(c->n);
     if (rc == FTKIT_OK)
         rc = ftk_words_add(&s->w, ftk_log.queue.npersistent);
     for (size_t i = 0; rc == FTKIT_OK && i < c->n; i++)
@@ -435,8 +436,8 @@ static int read_all(void)
         rc = ftk_matched_load(&back.l, &back.messages);
     if (rc != FTKIT_OK)
         return rc;
-    ftk_log.queue.npersistent = (uint32_t)n[1];
-    ftk_log.stats.requests = n[0] + back.messages;
+    ftk_queue_persistent((uint32_t)n[1]);
+    ftk_figures_requests(n[0] + back.messages);
     return rc;
 }
 

@@ -189,7 +189,7 @@ static struct ftk_unexp *unexp_for(const struct ftk_req *r, bool *wait)
 
 static int probe_later(struct ftk_req *r)
 {
-    ftk_log.queue.nmprobed += r->state != FTK_REQ_PROBING;
+    ftk_queue_probes(r);
     r->state = FTK_REQ_PROBING;
     return MPI_SUCCESS;
 }
@@ -203,7 +203,7 @@ static void set_match(struct ftk_req *r, int source, int tag)
     r->recv.want.tag = tag;
     r->recv.wildcard_seq = 0;
     r->replay.match_known = true;
-    ftk_log.queue.nwildcards--;
+    ftk_queue_no_wildcard();
 }
 
 /* Whether this rank follows another replica and has to wait for the match of r, or of an earlier
@@ -246,7 +246,7 @@ int ftk_p2p_post(struct ftk_req *r)
         return MPI_SUCCESS; /* its message is in the set-up log, or never comes */
     if (wait || has_to_probe(r))
         return probe_later(r);
-    l->queue.nmprobed -= r->state == FTK_REQ_PROBING;
+    ftk_queue_probes_no_more(r);
     r->state = FTK_REQ_WAITING;
     if (r->recv.posted_seq == 0 || r->recv.want.source == MPI_ANY_SOURCE)
         r->recv.posted_seq = l->queue.seq;
@@ -414,7 +414,7 @@ static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
     if (other && !first)
         return take_aside(&found, m, s);
     r = first ? first : r;
-    ftk_log.queue.nmprobed--;
+    ftk_queue_probed();
     r->state = FTK_REQ_WAITING;
     r->recv.posted_seq = ftk_log.queue.seq;
     int rc = PMPI_Imrecv(r->recv.buf, r->count, r->type, m, &r->real);

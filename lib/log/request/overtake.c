@@ -75,7 +75,7 @@ int ftk_overtake_note(uint64_t seq, int context, int source, int tag)
         return MPI_SUCCESS;
     const int rc = make_room();
     if (rc == MPI_SUCCESS)
-        list.v[list.n++] = (struct completed){ seq, ++l->queue.seq, { context, source, tag } };
+        list.v[list.n++] = (struct completed){ seq, ftk_queue_next(), { context, source, tag } };
     return rc;
 }
 

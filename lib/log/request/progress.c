@@ -7,6 +7,7 @@
 #include "log/mode.h"
 #include "log/determinant/det.h"
 #include "log/p2p.h"
+#include "log/base/figures.h"
 #include "log/base/part.h"
 #include "log/request/req_ops.h"
 #include "log/determinant/set_up.h"
@@ -108,7 +109,6 @@ static int wait_until_sent(struct ftk_req *r)
 __attribute__((noinline)) static int log_small(
     const void *buf, int count, const struct ftk_type_facts *f, int world, int tag, int context)
 {
-    struct ftk_log *l = &ftk_log;
     const size_t bytes = (size_t)count * (size_t)f->bytes;
     struct ftk_entry *e = ftk_slog_new(world, context, tag, bytes);
     int rc = e ? ftk_p2p_pack_known(f, buf, count, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
@@ -120,8 +120,7 @@ __attribute__((noinline)) static int log_small(
         ftk_slog_drop_last(world);
     if (rc != MPI_SUCCESS)
         return rc;
-    l->stats.logged_messages++;
-    l->stats.logged_bytes += bytes;
+    ftk_figures_logged(bytes);
     return rc;
 }
 
@@ -224,7 +223,7 @@ int ftk_req_begin(struct ftk_req *r)
     if (is_wildcard(r) && !ftk_log_replays_setup()) {
         r->recv.wildcard_seq = ftk_det_receive(&r->recv.want.source, &r->recv.want.tag);
         r->replay.match_known = r->recv.wildcard_seq == 0;
-        ftk_log.queue.nwildcards += r->recv.wildcard_seq != 0;
+        ftk_queue_wildcard(r->recv.wildcard_seq != 0);
     }
     ftk_req_link(r);
     return ftk_p2p_post(r);
@@ -310,19 +309,19 @@ int ftk_req_wait(struct ftk_req *r)
  * as many as after the last look, and frees their memory. */
 static void look_at_freed(void)
 {
-    struct ftk_req_queue *q = &ftk_log.queue;
-    if (++q->nfreed < 64 + 2 * q->nfreed_before || ftk_log_is_rolling_back()
-        || ftk_log.ctx->detect.failed || ftk_log.ctx->detect.repairing)
+    struct ftk_log *l = &ftk_log;
+    if (++l->queue.nfreed < 64 + 2 * l->queue.nfreed_before || ftk_log_is_rolling_back()
+        || l->ctx->detect.failed || l->ctx->detect.repairing)
         return;
-    q->nfreed = 0;
-    for (struct ftk_req *r = q->first, *next; r; r = next) {
+    l->queue.nfreed = 0;
+    for (struct ftk_req *r = l->queue.first, *next; r; r = next) {
         next = r->next;
         if (!r->freed_active || r->kind != FTK_REQ_SEND)
             continue;
         (void)ftk_req_progress(r); /* there is no call to return an error */
-        q->nfreed += r->state != FTK_REQ_FREE;
+        l->queue.nfreed += r->state != FTK_REQ_FREE;
     }
-    q->nfreed_before = q->nfreed;
+    l->queue.nfreed_before = l->queue.nfreed;
 }
 
 void ftk_req_abandon(struct ftk_req *r)

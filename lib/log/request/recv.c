@@ -33,7 +33,7 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
     ftk_p2p_bytes_type_free(&type);
     if (rc == MPI_SUCCESS)
         rc = ftk_mode_drained(h);
-    const uint64_t seq = ++ftk_log.queue.seq;
+    const uint64_t seq = ftk_queue_next();
     if (rc == MPI_SUCCESS)
         rc = ftk_overtake_note(seq, context, h->source, h->tag);
     if (rc == MPI_SUCCESS)
@@ -148,7 +148,7 @@ void ftk_p2p_bind(struct ftk_req *r, int source)
         return;
     decided(r, source, r->recv.want.tag);
     r->recv.wildcard_seq = 0;
-    ftk_log.queue.nwildcards--;
+    ftk_queue_no_wildcard();
 }
 
 /* Whether a received message is only counted: no determinant, no hash, no copy. */

@@ -46,9 +46,9 @@ int ftk_req_finish(struct ftk_req *r, int error)
 {
     unlink_from(r);
     if (r->recv.wildcard_seq)
-        ftk_log.queue.nwildcards--;
+        ftk_queue_no_wildcard();
     r->recv.wildcard_seq = 0;
-    ftk_log.queue.nmprobed -= r->state == FTK_REQ_PROBING;
+    ftk_queue_probes_no_more(r);
     ftk_mode_unhold(r);
     if (r->ends && r->ends->drop)
         r->ends->drop(r);
@@ -109,12 +109,11 @@ struct ftk_req *ftk_req_blank(void)
 
 void ftk_req_persist(struct ftk_req *r)
 {
-    struct ftk_req_queue *q = &ftk_log.queue;
     r->persistent = true;
     r->state = FTK_REQ_INACTIVE;
-    r->id = ++q->npersistent;
+    r->id = ftk_queue_persist();
     if (ftk_log.ctx->where < FTK_IN_LOOP)
-        q->set_up = r->id;
+        ftk_log.queue.set_up = r->id;
 }
 
 /* A request that sends on vc will share. */

@@ -7,6 +7,7 @@
 #include "log/mode.h"
 #include "log/determinant/det.h"
 #include "log/p2p.h"
+#include "log/base/figures.h"
 #include "log/base/part.h"
 #include "log/determinant/set_up.h"
 
@@ -232,8 +233,7 @@ static int send_logged(struct ftk_req *r, size_t bytes)
         return ftk_p2p_fail(r, rc);
     }
     e->sync = r->send.sync;
-    l->stats.logged_messages++;
-    l->stats.logged_bytes += bytes;
+    ftk_figures_logged(bytes);
     if (bytes > MUCH && !ftk_log_replays() && l->phase != FTK_PHASE_REPLAY && !ftk_mode_hold(r))
         return send_and_keep(r, e);
     rc = ftk_p2p_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), bytes);
@@ -380,7 +380,7 @@ static void report_difference(const struct ftk_req *r, uint64_t n)
         ftk_log.ctx->cfg.name, ftk_log.me, what, comm,
         ftk_log.in_set_up ? " in the replay of set-up (from ftkit_open to ftkit_recover)" : "",
         ftk_log.ctx->cfg.replicas > 1 ? ", or a bit of the first message had flipped" : "");
-    ftk_log.stats.differs++;
+    ftk_figures_differs();
 }
 
 static bool sends(void)

@@ -76,7 +76,7 @@ static int make(struct ftk_win *w, const struct ftk_win_operation *o, MPI_Reques
     if (r) {
         r->kind = FTK_REQ_RMA;
         r->real = MPI_REQUEST_NULL;
-        r->seq = ++ftk_log.queue.seq;
+        r->seq = ftk_queue_next();
         struct awaited *nothing = calloc(1, sizeof *nothing);
         r->own = (char *)nothing;
         ftk_empty_status(&r->status);
