@@ -53,7 +53,7 @@ enum ftk_phase {
 };
 
 /* ---- the state of the process -----------------------------------------------------------
- * Each part is changed by the unit whose header defines it, or by recovery/. */
+ * docs/design/core.md has the owner of each field.  Other files call functions of the owner. */
 
 /* The epoch, and its communicators (recovery/contexts.c). */
 struct ftk_log_epoch {

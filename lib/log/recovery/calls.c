@@ -12,6 +12,7 @@
 #include "log/base/control.h"
 #include "log/recovery/recovery.h"
 #include "set/policy.h"
+#include "state.h"
 
 void ftk_calls_reschedule(uint64_t next_event)
 {
@@ -19,7 +20,7 @@ void ftk_calls_reschedule(uint64_t next_event)
     if (l->calls.n > 0)
         l->calls.outs[l->calls.n - 1].next_event = next_event;
     else
-        l->line.next_event = next_event;
+        ftk_line_reschedule(next_event);
 }
 
 bool ftk_calls_repeats(void)

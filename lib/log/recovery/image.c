@@ -19,6 +19,7 @@
 #include "set/region.h"
 #include "store/durable/sets.h"
 #include "old_image.h"
+#include "state.h"
 #include "steps.h"
 
 enum { MAGIC, CALLS, RANKS, SECTIONS, HEAD }; /* words of the head */
@@ -312,7 +313,7 @@ static int read_setup_log_of_files(struct ftkit_ctx *ctx)
             ftk_unexp_clear(); /* messages of a damaged state */
     }
     free(sets);
-    ftk_log.line.setup_unread = !read;
+    ftk_line_setup_unread(!read);
     return rc;
 }
 

@@ -11,6 +11,7 @@
 #include "log/base/plane.h"
 #include "log/recovery/recovery.h"
 #include "set/checkpoint.h"
+#include "state.h"
 #include "steps.h"
 
 struct ftk_job_state ftk_job_state;
@@ -22,11 +23,10 @@ static void close_job(void)
     free(known_calls);
     known_calls = NULL;
     ftk_job_state = (struct ftk_job_state){ 0 };
-    free(l->calls.outs);
+    ftk_calls_close();
     ftk_teams_close();
     free(l->node);
     free(l->home);
-    l->calls = (struct ftk_log_calls){ 0 };
     l->node = l->home = NULL;
 }
 
@@ -49,9 +49,10 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     }
     int rc = ftk_sure_bcast(&all, root, word, (3 * (size_t)n + FIRST) * sizeof *word);
     if (rc == FTKIT_OK) {
-        l->epoch.all_rolled_back_now = (unsigned)word[0];
-        memcpy(&l->epoch.id_now, word + 1, sizeof l->epoch.id_now);
-        l->epoch.leader = word[LEADER];
+        uint64_t id;
+        memcpy(&id, word + 1, sizeof id);
+        ftk_epoch_replaced((unsigned)word[0], id);
+        ftk_epoch_lead(word[LEADER]);
     }
     if (rc == FTKIT_OK)
         rc = ftk_teams_take(word + FIRST, n);
@@ -166,20 +167,16 @@ static int share(const struct ftk_log_repair *r)
 
 void ftk_job_adopt(const struct ftk_log_repair *r)
 {
-    struct ftk_log *l = &ftk_log;
-    free(l->calls.outs);
-    l->calls.outs = known_calls;
-    l->calls.n = (size_t)ftk_job_state.nouts;
+    bool shunned = false;
+    ftk_calls_adopt(known_calls, (size_t)ftk_job_state.nouts);
     known_calls = NULL;
     if (r->back[r->me]) {
-        l->line.count = ftk_job_state.lines;
-        l->line.calls = ftk_job_state.calls;
-        l->line.next_event = ftk_job_state.next_event;
-        l->calls.seq = 0;
+        ftk_line_adopt(ftk_job_state.lines, ftk_job_state.calls, ftk_job_state.next_event);
+        ftk_calls_go_back();
     }
     for (int i = 0; i < r->n; i++)
-        l->line.shunned = l->line.shunned || (r->line > 0 && r->back[i]);
-    l->line.none_yet = r->line == 0;
+        shunned = shunned || (r->line > 0 && r->back[i]);
+    ftk_line_repaired(shunned, r->line == 0);
 }
 
 static int prepare(const struct ftk_log_repair *r)

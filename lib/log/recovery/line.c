@@ -16,6 +16,7 @@
 #include "set/clone.h"
 #include "set/policy.h"
 #include "draining.h"
+#include "state.h"
 #include "steps.h"
 
 /* One look at failures and at control messages; arg: the channel. */
@@ -233,7 +234,7 @@ void ftk_line_pass(struct ftkit_ctx *ctx, enum ftk_pass kind, uint64_t calls)
         ftk_log_enter(FTK_PHASE_NORMAL);
     ftk_nap_end();
     l->line.count = kind == FTK_PASS_MISSED ? ftk_job_state.lines : l->line.count + 1;
-    l->calls.n = l->calls.seq = 0;
+    ftk_calls_forget();
     l->line.calls = calls;
     l->line.next_event = ctx->policy.next_event;
     ftk_parts_line(kind, first);

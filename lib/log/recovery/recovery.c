@@ -18,6 +18,7 @@
 #include "log/base/plane.h"
 #include "log/recovery/recovery.h"
 #include "apart.h"
+#include "state.h"
 #include "steps.h"
 
 int ftk_recovery_discard(struct ftkit_ctx *ctx)
@@ -48,11 +49,12 @@ static unsigned planes_back(const struct ftk_log_repair *r)
  * now on.  If there is no other plane, the leader stays. */
 static void lead_without(unsigned planes)
 {
-    int *leader = &ftk_log.epoch.leader;
-    if (planes + 1 == 1u << ftk_log.ctx->cfg.replicas || !(planes >> *leader & 1))
+    if (planes + 1 == 1u << ftk_log.ctx->cfg.replicas || !(planes >> ftk_log.epoch.leader & 1))
         return;
-    for (*leader = 0; planes >> *leader & 1;)
-        ++*leader;
+    int leader = 0;
+    while (planes >> leader & 1)
+        leader++;
+    ftk_epoch_lead(leader);
 }
 
 /* Whether all ranks of this plane have rolled back at the start of this epoch. */
@@ -191,7 +193,7 @@ static int begin_epoch(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     memcpy(l->epoch.real, l->epoch.next, sizeof l->epoch.real);
     for (int c = 0; c < FTK_LOG_COMMS; c++)
         l->epoch.next[c] = MPI_COMM_NULL;
-    l->line.rounds = 0;
+    ftk_line_new_epoch();
     for (int i = 0, n = ftk_peers_count(); i < n; i++) {
         struct ftk_count *count = ftk_peer(ftk_peers_rank(i))->count;
         for (int k = 0; k < FTK_COUNTS; k++)

@@ -18,6 +18,7 @@
 #include "log/determinant/set_up.h"
 #include "set/checkpoint.h"
 #include "apart.h"
+#include "state.h"
 #include "steps.h"
 #include "tail.h"
 
@@ -93,7 +94,7 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
     struct ftk_log *l = &ftk_log;
     if (set == 0)
         return;
-    l->line.of_sibling = false;
+    ftk_line_restored();
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup()) {
         ftk_policy_back(ctx, l->line.calls, l->line.next_event);
     }
@@ -291,7 +292,7 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
         return rc;
     memset(&ftk_log, 0, sizeof ftk_log);
     ftk_log.ctx = ctx;
-    ftk_log.line.none_yet = true;
+    ftk_line_open();
     ftk_log.mode = ftk_mode_of(ctx->cfg.log_dets);
     ftk_log.apart.on = ctx->cfg.line == FTK_LINE_APART;
     if (ftk_log.apart.on && ctx->cfg.log_dets == FTK_DETS_NODE)
@@ -300,8 +301,7 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
         ftk_log.mode = &ftk_mode_node_led;
     ftk_log.vcomms.ncontexts = ctx->cfg.log_contexts;
     ftk_log.vcomms.group = MPI_GROUP_NULL;
-    for (int c = 0; c < FTK_LOG_COMMS; c++)
-        ftk_log.epoch.real[c] = ftk_log.epoch.next[c] = MPI_COMM_NULL;
+    ftk_epoch_open();
     ftk_log.repair = repair;
     ftk_session_begin();
     ctx->log = &log_ops;

@@ -9,6 +9,7 @@
 
 #include "log/determinant/det.h"
 #include "log/base/part.h"
+#include "state.h"
 
 enum { CHANNEL = 4, DET = sizeof(struct ftk_det) / sizeof(uint64_t) };
 _Static_assert(sizeof(struct ftk_det) == DET * sizeof(uint64_t), "a determinant is whole words");
@@ -212,7 +213,7 @@ static int load(const struct ftk_section *in)
 {
     int rc = ftk_tail_read(in->w, (size_t)(in->end - in->w));
     if (rc == FTKIT_OK && in->w < in->end)
-        ftk_log.line.calls = in->calls;
+        ftk_line_count_from(in->calls);
     return rc;
 }
 
