@@ -100,19 +100,26 @@ is($rc, 0, '... but a table is right') or diag($said);
 # ---- owners of fields (scripts/owners) ---------------------------------------------------
 
 $out = qx{scripts/owners 2>&1};
-is($?, 0, 'the library: a field of a context is written in its owner only') or diag($out);
-like($out, qr/^owners: \d\d+ files, \d+ fields, \d\d+ writes, 0 faults$/m, '... of many');
+is($?, 0, 'the library: a field of a context or of the log is written in its owner only')
+    or diag($out);
+like($out, qr/^owners: \d\d\d+ files, \d\d+ fields, \d\d\d+ writes, 0 faults$/m,
+    '... of many');
 
-# a library with an owner of "policy", and another file with a line
+# a library with owners of fields of both structs, and another file with a line
 sub foreign
 {
     my ($line) = @_;
     system('rm', '-rf', $tree);
     make_path("$tree/lib/set");
     my %files = (
-        'core.md' => "| `policy` | `lib/set/policy.c` |\n| `policy.seen` | `lib/set/loop.c` |\n",
-        'lib/set/policy.c' => "void f(void)\n{\n    ctx->policy.calls++;\n}\n",
-        'lib/set/loop.c' => "void g(void)\n{\n    ctx->policy.seen = 1;\n    $line\n}\n"
+        'core.md' => "| `policy` | `lib/set/policy.c` |\n| `policy.seen` | `lib/set/loop.c` |\n"
+            . "| `both` | `lib/set/policy.c`, `lib/set/loop.c`: two have a reason |\n"
+            . "| `ftk_log.queue` | `lib/set/policy.c` |\n| `ftk_log.queue.n` | `lib/set/loop.c` |\n",
+        'lib/set/policy.c' => "int looks(const struct p *of, int n);\nint takes(struct p *of);\n\n"
+            . "void f(void)\n{\n    ctx->policy.calls++;\n    ctx->both = 1;\n    ctx->alone = 1;\n"
+            . "    ftk_log.queue.seq = 1;\n    ftk_log.alone.n = 1;\n}\n",
+        'lib/set/loop.c' => "void g(struct ftkit_ctx *c, struct ftk_log *l, struct s *s)\n{\n"
+            . "    ctx->policy.seen = ftk_log.queue.n = 1;\n    $line\n}\n"
     );
     for my $file (sort keys %files) {
         open my $f, '>', "$tree/$file" or die "$file: $!\n";
@@ -122,21 +129,39 @@ sub foreign
     my $said = qx{scripts/owners --sources '$tree' '$tree/core.md' 2>&1};
     return ($? >> 8, $said);
 }
-for my $line ('ctx->policy.calls = 1;', 'c->ctx->policy.calls += 2;', 'ctx->policy.calls++;',
-    '--ctx->policy.calls;', '++c->ctx->policy.calls;', 'ctx->policy.list[a[i]].n |= 1;',
-    'x = ctx->policy.set_at = 2;', 'take(&ctx->policy.calls);', 'p = &ctx->policy;',
-    'ctx->policy = (struct p){ 0 };') {
-    ($rc, $said) = foreign($line);
-    is($rc, 1, "another writer fails: $line");
-    like($said, qr{^lib/set/loop\.c:4 writes ctx->policy\S*, which lib/set/policy\.c owns$}m,
-        '... and is named');
+my %shown = ('ctx->policy' => 'ctx->policy', 'c->policy' => 'ctx->policy',
+    'ftk_log.queue' => 'ftk_log.queue', 'l->queue' => 'ftk_log.queue');
+for my $of (sort keys %shown) {
+    for my $line ("$of.calls = 1;", "x->$of.calls += 2;", "$of.calls++;", "--$of.calls;",
+        "++x->$of.calls;", "$of.list[a[i]].n |= 1;", "x = $of.set_at = 2;", "take(&$of.calls);",
+        "p = &$of;", "$of = (struct p){ 0 };", "takes(&$of);", "looks(x, &$of);",
+        "memcpy($of.list, x, n);", "memcpy(&$of.calls, x, n);") {
+        next if $line =~ /x->ftk_log/;
+        ($rc, $said) = foreign($line);
+        is($rc, 1, "another writer fails: $line");
+        like($said, qr{^lib/set/loop\.c:4 writes \Q$shown{$of}\E\S*, which lib/set/policy\.c owns$}m,
+            '... and is named');
+    }
+    for my $line ("x = $of.calls;", "if ($of.calls == 1)", "if ($of.calls <= 1)",
+        "if (a && $of.calls)", "const struct p *p = &$of;", "const int *p = &$of.calls;",
+        "/* $of.calls = 1 */", "memcpy(x, &$of.calls, n);", "looks(&$of, f(1, 2));",
+        "looks(x->y, 1) + looks(&$of,\n        2);", "free($of.list);") {
+        ($rc, $said) = foreign($line);
+        is($rc, 0, "none: $line") or diag($said);
+    }
 }
-for my $line ('x = ctx->policy.calls;', 'if (ctx->policy.calls == 1)',
-    'if (ctx->policy.calls <= 1)', 'if (a && ctx->policy.calls)',
-    'const struct p *p = &ctx->policy;', '/* ctx->policy.calls = 1 */',
-    'ctx->policy.seen++;', 'ctx->other = 1;') {
+for my $line ('ctx->policy.seen++;', 'ctx->both++;', 'l->queue.n--;', 'ctx->other = 1;',
+    'ftk_log.other = 1;', 's->policy.calls = 1;', 's->queue.seq = 1;') {
     ($rc, $said) = foreign($line);
     is($rc, 0, "none: $line") or diag($said);
+}
+
+# a member without a line has one writer
+for my $line ('ctx->alone = 2;', 'c->alone.n++;', 'l->alone.n = 2;', 'ftk_log.alone.m = 2;') {
+    ($rc, $said) = foreign($line);
+    is($rc, 1, "a second writer fails: $line");
+    like($said, qr{^\S+alone has no owner in the table, and is written in lib/set/loop\.c:4, lib},
+        '... and is named');
 }
 
 done_testing();
