@@ -770,6 +770,25 @@ SKIP: {
         }
         if (`$ftkit run -n 2 --spares 0 --emulate-nodes 2 --print true` =~ /survive_nodes/) {
             my $once = '[ "$FTKIT_RUN_ATTEMPT" = 1 ] || { echo "job: pid $$" >&2; exec sleep 50; }';
+            local $ENV{FTKIT_RECOVER_NODE_TIMEOUT};
+            for ([undef, 4, 2, 3], ['3s', 1, 1, 2], [' 5.5s', 3, 1, 3], ['1h', 1440, 720, 3]) {
+                my ($time, @of) = @$_;
+                $ENV{FTKIT_RECOVER_NODE_TIMEOUT} = $time;
+                delete $ENV{FTKIT_RECOVER_NODE_TIMEOUT} if !$time;
+                my $said = `$ftkit run -n 2 --spares 0 --emulate-nodes 2 --print true`;
+                is(join(' ', $said =~ /keepalive_(?:time|intvl|probes) (\d+)/g), "@of",
+                    'recover.node_timeout = ' . ($time // 'as it is'));
+                is(($said =~ /NODE_TIMEOUT=(\S+) /)[0], $time ? undef : '10s',
+                    '... is told the ranks');
+            }
+            for my $wrong ('2s', '10', '2h', 'soon') {
+                $ENV{FTKIT_RECOVER_NODE_TIMEOUT} = $wrong;
+                job($ftkit, 'run', '-n', 2, '--spares', 0, '--host', 'a,b', '--print', 'true');
+                is($code, 2, "recover.node_timeout = $wrong is refused");
+                like($err, qr/^ftkit run: FTKIT_RECOVER_NODE_TIMEOUT: '$wrong' .*; allowed: a time of 3s to 1h/,
+                    '... with what is allowed');
+            }
+            delete $ENV{FTKIT_RECOVER_NODE_TIMEOUT};
             my $hosts70 = join(',', map {"h$_"} 1 .. 70);
             like(`$ftkit run -n 70 --spares 0 --host $hosts70 --print true`,
                 qr/--prtemca rml_base_radix 71 /, '70 nodes: mpirun is the parent of all daemons');

@@ -11,8 +11,6 @@
 #include "core/config.h"
 #include "tools.h"
 
-#define PRTE_RADIX 64 /* children of a daemon in the tree of PRRTE, unless a parameter says so */
-
 extern char **environ;
 
 /* Settings that Open MPI 5.0 needs, besides --with-ft ulfm, to survive the loss of a process. */
@@ -123,6 +121,8 @@ int ftk_mpirun_plan(struct ftk_run *r)
         rc = plan_spares(r);
     if (rc == 0 && r->log)
         rc = find_layer(r);
+    if (rc == 0)
+        rc = ftk_runtime_node_timeout(&r->node_timeout_s);
     if (rc != 0)
         return rc;
     r->total = r->ranks + r->spares;
@@ -220,8 +220,11 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     ftk_list_add(env, "FTKIT_RUN_ATTEMPT=%d", attempt);
     ftk_list_add(env, "FTKIT_RUN_ID=%llx", (unsigned long long)r->id);
     ftk_list_add(env, "FTKIT_RUN_SIZE=%d", r->total);
-    if (r->survives_nodes)
+    if (r->survives_nodes) {
         ftk_list_add(env, "FTKIT_RUN_SURVIVES=nodes");
+        snprintf(number, sizeof number, "%ds", r->node_timeout_s);
+        add_default(env, "FTKIT_RECOVER_NODE_TIMEOUT", number);
+    }
     add_default(env, "FTKIT_REPORT_STDERR", "info");
     add_deadline(env);
     if (start_of(r))
@@ -271,7 +274,7 @@ static void add_forwards(const struct ftk_run *r, int part, struct ftk_list *cmd
     ftk_list_free(&env);
 }
 
-static void add_setting(
+void ftk_mpirun_setting(
     struct ftk_list *cmd, const char *option, const char *name, const char *value)
 {
     ftk_list_add(cmd, "%s", option);
@@ -279,8 +282,7 @@ static void add_setting(
     ftk_list_add(cmd, "%s", value);
 }
 
-/* Whether the user's arguments set a parameter of MPI: mpirun would join two values of one. */
-static bool users_set(const struct ftk_list *extra, const char *name)
+bool ftk_mpirun_users(const struct ftk_list *extra, const char *name)
 {
     for (size_t i = 0; i + 2 < extra->n; i++) {
         const char *option = extra->v[i] + strspn(extra->v[i], "-");
@@ -297,26 +299,9 @@ static void add_telling(struct ftk_list *cmd)
 {
     /* From 32 processes on a node mpirun starts them by threads.  The exit of a process that ends
      * at once may then be lost, and mpirun waits for ever. */
-    add_setting(cmd, "--prtemca", "odls_base_num_threads", "0");
-    add_setting(cmd, "--prtemca", "errmgr_base_verbose", "5");
-    add_setting(cmd, "--prtemca", "odls_base_verbose", "5");
-}
-
-/* Make mpirun survive the loss of a node.  No daemon may need another one: mpirun is the parent of
- * all.  A node that is silent counts as lost after 4 + 3 x 2 seconds. */
-static void add_survival(const struct ftk_run *r, struct ftk_list *cmd)
-{
-    char radix[16];
-    const char *const settings[][2] = { { "errmgr_dvm_survive_nodes", "1" },
-        { "oob_tcp_keepalive_time", "4" }, { "oob_tcp_keepalive_intvl", "2" },
-        { "oob_tcp_keepalive_probes", "3" }, { "rml_base_radix", radix } };
-    size_t n = sizeof settings / sizeof settings[0];
-    snprintf(radix, sizeof radix, "%d", r->nodes + 1);
-    if (r->nodes < PRTE_RADIX)
-        n--; /* its own is enough */
-    for (size_t i = 0; i < n; i++)
-        if (!users_set(&r->extra, settings[i][0]))
-            add_setting(cmd, "--prtemca", settings[i][0], settings[i][1]);
+    ftk_mpirun_setting(cmd, "--prtemca", "odls_base_num_threads", "0");
+    ftk_mpirun_setting(cmd, "--prtemca", "errmgr_base_verbose", "5");
+    ftk_mpirun_setting(cmd, "--prtemca", "odls_base_verbose", "5");
 }
 
 void ftk_mpirun_variables(const struct ftk_run *r, int part, struct ftk_list *cmd)
@@ -343,10 +328,10 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
         ftk_list_add(cmd, "--with-ft");
         ftk_list_add(cmd, "ulfm");
         for (size_t i = 0; i < sizeof profile / sizeof profile[0]; i++)
-            if (!users_set(&r->extra, profile[i].name))
-                add_setting(cmd, profile[i].option, profile[i].name, profile[i].value);
+            if (!ftk_mpirun_users(&r->extra, profile[i].name))
+                ftk_mpirun_setting(cmd, profile[i].option, profile[i].name, profile[i].value);
         if (r->survives_nodes)
-            add_survival(r, cmd);
+            ftk_runtime_survive(r, cmd);
         if (r->emulate > 0)
             ftk_emulate_arguments(r, cmd); /* includes :OVERSUBSCRIBE */
         else if (r->over_slots || r->gone.n > 0)
@@ -354,7 +339,7 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
         if (r->slurm.n > 0)
             ftk_slurm_arguments(r, cmd);
         if (r->crowded || r->gone.n > 0)
-            add_setting(cmd, "--mca", "mpi_yield_when_idle", "1");
+            ftk_mpirun_setting(cmd, "--mca", "mpi_yield_when_idle", "1");
         if (r->tells)
             add_telling(cmd);
     }

@@ -1,4 +1,5 @@
-/* What the runtime of MPI can do: asked of the runtime itself, not of its version.
+/* What the runtime of MPI can do, asked of the runtime itself, not of its version; and what it needs
+ * to survive the loss of a node.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -10,9 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/config.h"
 #include "tools.h"
 
 #define SURVIVE "errmgr_dvm_survive_nodes"
+#define PRTE_RADIX 64 /* children of a daemon in the tree of PRRTE, unless a parameter says so */
 
 /* The program prte_info of the same installation as mpirun: beside it, also behind links. */
 static void info_program(const char *mpirun, char path[PATH_MAX])
@@ -96,4 +99,44 @@ bool ftk_runtime_survives_nodes(const char *mpirun, const struct ftk_list *optio
         return false;
     const char *value = users_value(options, here);
     return !value || is_on(value);
+}
+
+/* ---- a silent node ------------------------------------------------------------------- */
+
+int ftk_runtime_node_timeout(int *seconds)
+{
+    double s = 0;
+    const char *why = ftk_config_time_of("recover", "node_timeout", &s);
+    if (why) {
+        ftk_run_say("FTKIT_RECOVER_NODE_TIMEOUT: '%s' %s; allowed: a time of 3s to 1h such as 90s",
+            getenv("FTKIT_RECOVER_NODE_TIMEOUT"), why);
+        return TOOL_USAGE;
+    }
+    *seconds = (int)(s + 0.999);
+    return 0;
+}
+
+/* TCP asks a silent peer for a sign of life: first after `time` seconds, then each `intvl` seconds.
+ * After `probes` questions without an answer the connection ends: time + probes * intvl = all. */
+static void share_timeout(int all, int *time, int *intvl, int *probes)
+{
+    *probes = all > 3 ? 3 : 2;
+    *intvl = all > 5 ? all / 5 : 1;
+    *time = all - *probes * *intvl;
+}
+
+/* No daemon may need another one: mpirun is the parent of all. */
+void ftk_runtime_survive(const struct ftk_run *r, struct ftk_list *cmd)
+{
+    int value[5] = { 1, 0, 0, 0, r->nodes + 1 };
+    static const char *const name[] = { SURVIVE, "oob_tcp_keepalive_time",
+        "oob_tcp_keepalive_intvl", "oob_tcp_keepalive_probes", "rml_base_radix" };
+    const int n = r->nodes < PRTE_RADIX ? 4 : 5; /* its own radix is enough */
+    char text[16];
+    share_timeout(r->node_timeout_s, &value[1], &value[2], &value[3]);
+    for (int i = 0; i < n; i++) {
+        snprintf(text, sizeof text, "%d", value[i]);
+        if (!ftk_mpirun_users(&r->extra, name[i]))
+            ftk_mpirun_setting(cmd, "--prtemca", name[i], text);
+    }
 }

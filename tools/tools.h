@@ -114,6 +114,7 @@ struct ftk_run {
     bool over_slots;          /* more processes than cores, which mpirun takes for slots */
     bool tells;               /* mpirun writes into the state file how processes end */
     bool survives_nodes;      /* mpirun goes on when a node is lost */
+    int node_timeout_s;       /* recover.node_timeout, in whole seconds */
     struct ftk_list gone;     /* nodes that did not answer before this attempt */
     struct ftk_list slurm;    /* nodes of the Slurm job on which srun starts daemons */
     char dir[FTK_PATH_MAX];   /* our files for this run */
@@ -158,9 +159,19 @@ void ftk_run_log_end(int code);
  * a node is lost. */
 bool ftk_runtime_survives_nodes(const char *mpirun, const struct ftk_list *options);
 
+/* recover.node_timeout in whole seconds; 0, or an exit code after a message. */
+int ftk_runtime_node_timeout(int *seconds);
+/* Add the parameters of mpirun by which it survives the loss of a node, and by which a silent node
+ * counts as lost; those of the user stay. */
+void ftk_runtime_survive(const struct ftk_run *r, struct ftk_list *cmd);
+
 /* ---- mpirun.c: the run profile ------------------------------------------------------- */
 bool ftk_mpirun_ulfm(void);                  /* built for an MPI with ULFM */
 int ftk_mpirun_spares(int ranks, int nodes); /* their number unless the user gives it */
+/* Whether the user's arguments set a parameter of MPI: mpirun would join two values of one. */
+bool ftk_mpirun_users(const struct ftk_list *extra, const char *name);
+void ftk_mpirun_setting(
+    struct ftk_list *cmd, const char *option, const char *name, const char *value);
 /* Fill the second half of *r; 0 or an exit code after a message. */
 int ftk_mpirun_plan(struct ftk_run *r);
 /* Command and "NAME=value" settings for one attempt. */

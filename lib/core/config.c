@@ -125,7 +125,8 @@ struct key {
     const char *section, *name;
     size_t offset; /* in struct ftk_config */
     enum type type;
-    double min, max;          /* T_INT; T_TIME: 0 is valid if min is 0; T_PATH, T_NAME: min bytes */
+    double min, max;          /* T_INT; T_TIME: 0 is valid if min is 0, and no max if it is 0;
+                                 T_PATH, T_NAME: min bytes */
     const struct word *words; /* T_BOOL, T_WORD, T_SUPPLY, T_START */
     const char *count;        /* T_PERIOD: what it counts */
     const char *def;
@@ -138,6 +139,7 @@ struct key {
 #define INT(min, max) T_INT, min, max, NULL, NULL
 #define BYTES T_BYTES, 0, 0, NULL, NULL
 #define TIME(min) T_TIME, min, 0, NULL, NULL
+#define TIME_TO(min, max) T_TIME, min, max, NULL, NULL
 #define PERIOD(what) T_PERIOD, 0, 0, NULL, what
 #define WORD(words) T_WORD, 0, 0, words, NULL
 #define PATH(min) T_PATH, min, 0, NULL, NULL
@@ -302,6 +304,10 @@ static const struct key keys[] = {
         "A process that is stopped for this long, or does not join a repair for this long, is "
         "killed. A process that computes has at least three times its longest stretch between two "
         "calls of ftkit." },
+    { "recover", "node_timeout", AT(node_timeout_s), TIME_TO(3, 3600), "10s",
+        "a time of 3s to 1h such as 90s (s, min, h)",
+        "A node that is silent for about this long (power, cable) counts as lost, where the runtime "
+        "of MPI survives the loss of a node. ftkit run reads the variable, not a file." },
     { "recover", "stall", AT(stall_s), TIME(0), "0", "0 for off, or " TIME_TEXT,
         "When no process of a node has called ftkit for this long, the job is ended." },
     { "recover", "stall_say", AT(say_s), TIME(0), "60s", "0 for off, or " TIME_TEXT,
@@ -548,6 +554,17 @@ static const char *parse_time(const char *text, bool zero, double *seconds)
     return NULL;
 }
 
+static const char *parse_time_key(const struct key *k, const char *text, double *seconds)
+{
+    double v = 0;
+    const char *why = parse_time(text, k->min <= 0, &v);
+    if (!why && v > 0 && (v < k->min || (k->max > 0 && v > k->max)))
+        why = "is out of range";
+    if (!why)
+        *seconds = v;
+    return why;
+}
+
 const char *ftk_config_time(const char *text, double *seconds)
 {
     return parse_time(text, false, seconds);
@@ -694,7 +711,7 @@ static const char *parse_value(const struct key *k, const char *text, struct ftk
     case T_BYTES:
         return parse_bytes(text, at);
     case T_TIME:
-        return parse_time(text, k->min <= 0, at);
+        return parse_time_key(k, text, at);
     case T_PERIOD:
         return parse_period(k, text, at);
     case T_WORD:
@@ -1220,6 +1237,25 @@ static int load_environment(struct loader *p)
         p->env = NULL;
     }
     return FTKIT_OK;
+}
+
+const char *ftk_config_time_of(const char *section, const char *name, double *seconds)
+{
+    char variable[ENV_NAME_MAX], text[VALUE_MAX];
+    int k = 0;
+    while (strcmp(keys[k].section, section) != 0 || strcmp(keys[k].name, name) != 0)
+        k++;
+    env_name(&keys[k], variable);
+    const char *value = getenv(variable);
+    if (!value)
+        value = keys[k].def;
+    size_t bytes = strlen(value);
+    trim(&value, &bytes);
+    if (bytes >= sizeof text)
+        return "is too long";
+    memcpy(text, value, bytes);
+    text[bytes] = '\0';
+    return parse_time_key(&keys[k], text, seconds);
 }
 
 static int key_at(size_t offset)

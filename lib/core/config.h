@@ -103,6 +103,7 @@ struct ftk_config {
     int nsupply;
     uint64_t start;            /* recover.start = newest */
     double timeout_s;          /* recover.timeout = 60s */
+    double node_timeout_s;     /* recover.node_timeout = 10s, 3s to 1h */
     double stall_s;            /* recover.stall = 0: off */
     double say_s;              /* recover.stall_say = 60s, 0: off */
     int attempts;              /* recover.attempts = 10 */
@@ -161,6 +162,10 @@ void ftk_config_from_run(struct ftk_config_origin *origin, const char *section, 
 /* Read a time in the form of the keys, such as "90s", into *seconds.  Return NULL, or a text about
  * the mistake. */
 const char *ftk_config_time(const char *text, double *seconds);
+
+/* The time of a key in a job without a file: its variable, or its default.  The key exists.  Return
+ * NULL, or a text about the mistake in the variable. */
+const char *ftk_config_time_of(const char *section, const char *name, double *seconds);
 
 /* Levenshtein distance, case ignored, of the first 96 bytes: for "did you mean". */
 size_t ftk_config_distance(const char *a, const char *b);

@@ -66,6 +66,7 @@ STORES(spares_prepare, false)
 STORES(start, 12)
 STORES(timeout_s, 0.25)
 STORES(stall_s, 300)
+STORES(node_timeout_s, 3600)
 STORES(say_s, 90)
 STORES(attempts, 4)
 STORES(exit_is_failure, false)
@@ -229,6 +230,7 @@ static const struct sample {
     { "recover", "start", "12", "FTKIT_RECOVER_START", put_start },
     { "recover", "timeout", "250ms", "FTKIT_RECOVER_TIMEOUT", put_timeout_s },
     { "recover", "stall", "5min", "FTKIT_RECOVER_STALL", put_stall_s },
+    { "recover", "node_timeout", "1h", "FTKIT_RECOVER_NODE_TIMEOUT", put_node_timeout_s },
     { "recover", "stall_say", "1.5min", "FTKIT_RECOVER_STALL_SAY", put_say_s },
     { "recover", "attempts", "4", "FTKIT_RECOVER_ATTEMPTS", put_attempts },
     { "recover", "exit_is_failure", "0", "FTKIT_RECOVER_EXIT_IS_FAILURE", put_exit_is_failure },
@@ -275,6 +277,7 @@ static struct ftk_config defaults(void)
         .supply = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END },
         .nsupply = 3,
         .timeout_s = 60,
+        .node_timeout_s = 10,
         .say_s = 60,
         .attempts = 10,
         .exit_is_failure = true,
@@ -337,6 +340,7 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_string_equal(a->program, b->program);
     assert_true(a->timeout_s == b->timeout_s);
     assert_true(a->stall_s == b->stall_s);
+    assert_true(a->node_timeout_s == b->node_timeout_s);
     assert_true(a->say_s == b->say_s);
     assert_int_equal(a->attempts, b->attempts);
     assert_int_equal(a->exit_is_failure, b->exit_is_failure);
@@ -584,6 +588,9 @@ static void t_times(void **state)
     fails("[recover]\nstall = 100001d\n", 2, "out of range");
     fails("[recover]\ntimeout = 0\n", 2, "recover.timeout = '0' is out of range");
     fails("[checkpoint]\nmtbf = 24\n", 2, "checkpoint.mtbf = '24' has no unit");
+    fails("[recover]\nnode_timeout = 2.9s\n", 2, "'2.9s' is out of range; allowed: a time of 3s");
+    fails("[recover]\nnode_timeout = 61min\n", 2, "out of range");
+    fails("[recover]\nnode_timeout = 0\n", 2, "out of range");
 }
 
 static void t_periods(void **state)
