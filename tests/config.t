@@ -108,6 +108,11 @@ SKIP: {
     my ($summary) = $out =~ /^(level\.memory survives .*?)\n\n/ms;
     is($summary, $example =~ s/^    //mgr, '... as in the documentation');
     unlike($out, qr/ends the job/, '... with no line that the job ends');
+    my $silent = qr/^  A silent node counts as lost after about (\d+) s \(recover\.node_timeout\)\.$/m;
+    is(($out =~ $silent)[0], 10, '... and when a silent node counts as lost');
+    local $ENV{FTKIT_RECOVER_NODE_TIMEOUT} = '1.5min';
+    config(@eight);
+    is(($out =~ $silent)[0], 90, '... which recover.node_timeout changes');
 }
 # an MPI that ends the job when a node is lost
 $ENV{PRTE_MCA_errmgr_dvm_survive_nodes} = 0;
@@ -127,6 +132,7 @@ SKIP: {
         '... of nodes, too');
     like($out, qr/^  nodes: +none, because level\.memory\.place = memory ends with the job$/m,
         '... and why not of nodes themselves');
+    unlike($out, qr/silent node/, '... and nothing of silent nodes');
     like($out, qr/this mpirun ends the job, and ftkit run relaunches it/, '... and what happens then');
     like($out, qr/^Everything else costs up to about 18 min \(the files\)\.$/m, '... and the price');
     is(warns(), '', '... without a warning') or diag($err);

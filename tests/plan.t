@@ -227,6 +227,18 @@ is(input($j, $_), "$page{$_} assumed", "... $_")
 my ($example) = slurp(top() . '/docs/plan.md') =~ /^    (Plan:.*?)\n\n(?!    )/ms;
 plan_of(@job);
 my ($shown) = $out =~ /^(Plan:.*)\z/ms;
+if (own_mpi()) {
+    local $ENV{PRTE_MCA_errmgr_dvm_survive_nodes} = 0;
+    plan_of(@job);
+    like($out, qr/^  A lost node: this mpirun ends the job; .* place = shared$/m,
+        'an MPI that ends the job when a node is lost');
+    is(json(@job)->{plan}{repairs_nodes}, JSON::PP::false, '... in JSON');
+    delete $ENV{PRTE_MCA_errmgr_dvm_survive_nodes};
+    is(json(@job)->{plan}{repairs_nodes}, JSON::PP::true, '... and one that goes on');
+} else {
+    $shown =~ s/^  A lost node: .*\n//m;
+    $example =~ s/^ *A lost node: .*\n//m;
+}
 is($example =~ s/^    //mgr, $shown =~ s/\n\z//r,
     'the example of docs/plan.md is what the command prints');
 

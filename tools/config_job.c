@@ -47,11 +47,9 @@ static int *distribute(int total, int nodes, int per_node)
 /* What the jobs of the mpirun that ftkit was built with are repaired after. */
 static enum ftk_repairs repairs(int nodes)
 {
-    static const struct ftk_list none;
     if (!ftk_mpirun_ulfm())
         return FTK_REPAIRS_NOTHING;
-    return nodes > 1 && ftk_runtime_survives_nodes(FTKIT_MPIRUN, &none) ? FTK_REPAIRS_NODES
-                                                                        : FTK_REPAIRS_PROCESSES;
+    return nodes > 1 && ftk_runtime_repairs_nodes() ? FTK_REPAIRS_NODES : FTK_REPAIRS_PROCESSES;
 }
 
 /* Make the world of the job; an exit code. */

@@ -136,6 +136,7 @@ static void print_losses(const struct ftk_job *job, FILE *out)
 {
     char text[64];
     bool sampled = false;
+    int silent_s = 0;
     fprintf(out, "\nShares of all ways to lose so much at once\n  %-24s %-20s", "lost",
         "repaired in the job");
     for (int i = 0; i < FTK_SOURCES; i++)
@@ -162,6 +163,9 @@ static void print_losses(const struct ftk_job *job, FILE *out)
         fprintf(out,
             "  +-, <, >: of a random sample, right with a probability of 99.9 %%. All other "
             "shares are counted.\n");
+    if (job->w.repairs == FTK_REPAIRS_NODES && ftk_runtime_node_timeout(&silent_s) == 0)
+        fprintf(out, "  A silent node counts as lost after about %d s (recover.node_timeout).\n",
+            silent_s);
     if (job->w.repairs == FTK_REPAIRS_PROCESSES)
         fprintf(out,
             "  A lost node takes its MPI daemon along: this mpirun ends the job, and ftkit "

@@ -303,6 +303,11 @@ static void print_plan(const struct pl_plan *plan, FILE *out)
         "  Failures: %.3g on average\n"
         "  Spares: %d node%s, which run out with a probability of %g at most\n",
         p->cost.failures, plan->spares, plan->spares == 1 ? "" : "s", plan->ask.risk.v);
+    if (plan->ask.nodes.v > 1)
+        fprintf(out, "  A lost node: %s\n",
+            ftk_runtime_repairs_nodes()
+                ? "repaired in the running job, by this MPI"
+                : "this mpirun ends the job; the memory outlives it with place = shared");
     print_configuration(plan, out);
 }
 
@@ -445,6 +450,7 @@ static void plan_json(const struct pl_plan *plan, struct ftk_json *j)
         ftk_json_real(j, "failures", p->cost.failures);
         ftk_json_int(j, "spares", plan->spares);
         ftk_json_int(j, "spares_mean", plan->spares_mean);
+        ftk_json_bool(j, "repairs_nodes", ftk_runtime_repairs_nodes());
     }
     ftk_json_close(j, '}');
 }

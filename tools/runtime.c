@@ -101,6 +101,12 @@ bool ftk_runtime_survives_nodes(const char *mpirun, const struct ftk_list *optio
     return !value || is_on(value);
 }
 
+bool ftk_runtime_repairs_nodes(void)
+{
+    static const struct ftk_list none;
+    return ftk_runtime_survives_nodes(FTKIT_MPIRUN, &none);
+}
+
 /* ---- a silent node ------------------------------------------------------------------- */
 
 int ftk_runtime_node_timeout(int *seconds)

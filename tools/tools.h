@@ -159,6 +159,8 @@ void ftk_run_log_end(int code);
  * a node is lost. */
 bool ftk_runtime_survives_nodes(const char *mpirun, const struct ftk_list *options);
 
+/* The same for the mpirun that ftkit was built with, without options. */
+bool ftk_runtime_repairs_nodes(void);
 /* recover.node_timeout in whole seconds; 0, or an exit code after a message. */
 int ftk_runtime_node_timeout(int *seconds);
 /* Add the parameters of mpirun by which it survives the loss of a node, and by which a silent node
