@@ -11,6 +11,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_RECOVER_TIMEOUT => '3s');
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
     FTKIT_RECOVER_TIMEOUT => '3s');
