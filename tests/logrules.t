@@ -12,6 +12,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 srand($ENV{FTKIT_TEST_SEED} // 6);
 
 # ---- a job that goes on with fewer ranks has no teams
