@@ -403,7 +403,8 @@ static int take_aside(const struct ftk_envelope *found, MPI_Message *m, const MP
 }
 
 /* Give the message that was found to the oldest receive that matches; for a message of another
- * context than that of r there may be none. */
+ * context than that of r there may be none.  An unexpected message for that receive has come
+ * earlier, and waits for its turn: the message that was found goes behind it. */
 static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
 {
     const int context = ftk_context_of(ftk_context_comm(r->context), s->MPI_TAG);
@@ -411,7 +412,7 @@ static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
         ftk_context_tag(context, s->MPI_TAG) };
     const bool other = context != r->context;
     struct ftk_req *first = earlier(other ? UINT64_MAX : r->seq, is_mprobed, &found);
-    if (other && !first)
+    if ((other && !first) || (first && !aside_to && ftk_unexp_match(&first->recv.want, false)))
         return take_aside(&found, m, s);
     r = first ? first : r;
     ftk_queue_probed();
