@@ -1,4 +1,4 @@
-/* Matching: random programs of one rank that receives, over an MPI of the test
+/* Matching: random programs of one rank that receives and probes, over an MPI of the test
  * (t_match_mpi.h), with deaths between any two calls.  The calls are those of the program.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -7,16 +7,20 @@
  * from all outcomes so far.  After a death a replacement begins at the line, with the determinants
  * of the lost process; the logs of the senders send all messages again.  What holds [MPI 3.5]:
  *
- *   - of a source and a communicator, a receive gets the first message that it matches,
+ *   - of a source and a communicator, a receive or a probe gets the first message that it matches,
  *     and that no earlier call has got
- *   - a message goes to the oldest receive that it matches: a younger one gets it only if
- *     the older one has got another message before
+ *   - a message goes to the oldest receive that it matches: a younger one, or a probe, gets it only
+ *     if the older one has got another message before
+ *   - a receive with the arguments of a successful probe gets the message of the probe
  *   - a receive gets its message in the end
  *   - a replay repeats all outcomes up to the last send and up to the last determinant, also which
  *     message came
  *   - no call waits for ever
  *
- * In some runs the log records no determinants, as in the mode relaxed, and no process dies. */
+ * In some runs the log records no determinants, as in the mode relaxed, and no process dies.
+ *
+ * Open fault, which the test leaves out (finding 31 of docs/design/log-findings.md):
+ *   the receive after a probe of a replay is not compared with the probe (step_probe) */
 #include "t_match_mpi.h"
 
 #include <unistd.h>
@@ -167,10 +171,26 @@ static uint64_t step_test(int k)
     return flag ? note_received(k, &s) : NOTHING;
 }
 
+static uint64_t step_probe(void)
+{
+    struct op *o = new_op(false, false);
+    MPI_Status s;
+    int flag;
+    choose_arguments(o);
+    EXPECT(ftk_mpi_Iprobe(o->source, o->tag, handle[o->context], &flag, &s) == MPI_SUCCESS);
+    o->seen = ++fake.tick;
+    o->got = flag ? NEVER : -1;
+    o->found_source = flag ? s.MPI_SOURCE : -1;
+    o->found_tag = flag ? s.MPI_TAG : -1;
+    if (flag && wants(7, 2))
+        (void)receive_as(o, model.at < model.sure ? -1 : (int)(o - model.op));
+    return flag ? (uint64_t)(s.MPI_SOURCE * TAGS + s.MPI_TAG) : NOTHING;
+}
+
 static void step(void)
 {
     uint64_t outcome = 0;
-    switch (wants(8, 7)) {
+    switch (wants(8, 9)) {
     case 0:
     case 1:
     case 2:
@@ -179,6 +199,10 @@ static void step(void)
         break;
     case 4:
     case 5:
+        outcome = step_probe();
+        break;
+    case 6:
+    case 7:
         outcome = step_test(free_slot(true));
         break;
     default:
@@ -406,9 +430,37 @@ static void programs(void **state)
     step_many(RUNS, run);
 }
 
+/* A probe shows a message, and a receive with its arguments begins.  Then the look for an older
+ * receive finds a later message that the new receive could get. */
+static void shown(void **state)
+{
+    static struct stepping s;
+    const struct op older = { .context = 2, .source = 2, .tag = MPI_ANY_TAG };
+    const struct op probe = { .context = 1, .source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG };
+    MPI_Status st;
+    int flag;
+    (void)state;
+    begin_run(&s);
+    fake.is_quiet = true;
+    fake.nmessages = 2;
+    sent[0] = message_of(1, 1, 0, false);
+    sent[1] = message_of(1, 2, 0, false);
+    begin(NULL, 0);
+    const int first = receive_as(&older, -1);
+    arrive_one(&sent[0]);
+    EXPECT(
+        ftk_mpi_Iprobe(probe.source, probe.tag, handle[probe.context], &flag, &st) == MPI_SUCCESS);
+    EXPECT(flag && st.MPI_SOURCE == 1);
+    const int second = receive_as(&probe, -1);
+    arrive_one(&sent[1]);
+    EXPECT(step_test(first) == NOTHING);
+    EXPECT(step_test(second) == 0);
+    close_log();
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(programs) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(programs), cmocka_unit_test(shown) };
     struct ftk_dog_page *page;
     char name[64];
     int lock;
