@@ -164,11 +164,12 @@ bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
 {
     const struct ftk_envelope found = { h->context, h->source, h->tag };
     if (ftk_log.queue.nwildcards > 0 && earlier(seq, is_withheld, &found))
-        return false;                    /* it may be the message of that receive */
-    if (!ftk_context_shares(h->context)) /* drained in a repair or at the line */
+        return false; /* it may be the message of that receive */
+    if (ftk_log.queue.nmprobed > 0 && earlier(seq, is_mprobed, &found))
+        return false;                    /* that receive takes it in its next look */
+    if (!ftk_context_shares(h->context)) /* drained in a repair or at the line, or MPI_Improbe */
         return true;
-    return !(ftk_log.queue.nmprobed > 0 && earlier(seq, is_mprobed, &found))
-           && (ftk_log.queue.nwildcards == 0 || in_turn(seq, &found));
+    return ftk_log.queue.nwildcards == 0 || in_turn(seq, &found);
 }
 
 /* The unexpected message that the receive gets, taken out of the list.  *wait: there is one, but
