@@ -135,6 +135,8 @@ bool ftk_p2p_arrives(const struct ftk_envelope *want);
 /* Whether a message that a probe has found may be reported now: all wildcard receives that match
  * it, and so have been matched with other messages, are complete and recorded. */
 bool ftk_p2p_in_turn(const struct ftk_envelope *message);
+/* Whether no earlier wildcard receive under way could get the message of r. */
+bool ftk_p2p_is_first(const struct ftk_req *r);
 /* Whether a matched-probe receive matches the message. */
 bool ftk_p2p_claimed(const struct ftk_envelope *message);
 /* For contexts that share a communicator: whether a receive or a probe with that sequence number

@@ -178,10 +178,7 @@ static void look(int slot)
     struct ftk_req *r = model.real[slot];
     if (!is_under_way(slot) || r->state != FTK_REQ_POSTED)
         return;
-    if (r->recv.cancelled && choose(2))
-        cancelled_in_time(slot);
-    else
-        receive(slot);
+    receive(slot);
 }
 
 static void wait_for(int slot)
@@ -203,10 +200,12 @@ static void cancel(int slot)
         ftk_det_cancelled(r->recv.number, false);
     if (ftk_req_is_done(r))
         return;
-    if (r->state == FTK_REQ_POSTED)
-        r->recv.cancelled = true;
-    else
+    if (r->state == FTK_REQ_POSTED && choose(2)) { /* a message that comes has matched it */
+        ftk_det_cancelled(r->recv.number, false);
+        r->replay.cancel = FTK_CANCEL_TOO_LATE;
+    } else {
         cancelled_in_time(slot);
+    }
 }
 
 static void consume(int slot)

@@ -1,5 +1,6 @@
-/* Matching: random programs of one rank that receives and probes, over an MPI of the test
- * (t_match_mpi.h), with deaths between any two calls.  The calls are those of the program.
+/* Matching: random programs of one rank that receives, probes and cancels, over an MPI of the test
+ * (t_match_mpi.h), with deaths between any two calls.  The calls are those of the program, which
+ * cancels only receives that name their source.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -10,9 +11,9 @@
  *   - of a source and a communicator, a receive or a probe gets the first message that it matches,
  *     and that no earlier call has got
  *   - a message goes to the oldest receive that it matches: a younger one, or a probe, gets it only
- *     if the older one has got another message before
+ *     if the older one has got another message before, or was cancelled
  *   - a receive with the arguments of a successful probe gets the message of the probe
- *   - a receive gets its message in the end
+ *   - a cancelled receive gets nothing, and one that is not gets its message in the end
  *   - a replay repeats all outcomes up to the last send and up to the last determinant, also which
  *     message came
  *   - no call waits for ever
@@ -21,7 +22,9 @@
  *
  * Open faults, which the test leaves out (finding 31 of docs/design/log-findings.md):
  *   1. a long message that MPI_Improbe takes past others is whole at once (t_match_mpi.h)
- *   2. the receive after a probe of a replay is not compared with the probe (step_probe) */
+ *   2. a message may have been that of a receive which the replay cancels, or gives the message of
+ *      another source (was_taken_before)
+ *   3. the receive after a probe of a replay is not compared with the probe (step_probe) */
 #include "t_match_mpi.h"
 
 #include <unistd.h>
@@ -40,10 +43,12 @@ enum { RUNS = 12000, SLOTS = 6, EVENTS = 64, OPS = 256, NOTHING = 1000, NEVER = 
 /* A receive or a probe of the program. */
 struct op {
     bool takes, receives; /* receives: by a request */
+    bool replays;         /* its outcome may be one of determinants */
     int context, source, tag;
-    int got;       /* number of the message; -1: none */
-    uint64_t seen; /* tick when the program knew */
-    int after;     /* the probe with the same arguments just before; -1: none */
+    int got;            /* number of the message; -1: none */
+    uint64_t seen;      /* tick when the program knew */
+    uint64_t cancelled; /* tick of the cancel; 0: none */
+    int after;          /* the probe with the same arguments just before; -1: none */
     int found_source, found_tag;
 };
 
@@ -105,7 +110,11 @@ static struct op *new_op(bool takes, bool receives)
 {
     EXPECT(model.nops < OPS);
     struct op *o = &model.op[model.nops++];
-    *o = (struct op){ .takes = takes, .receives = receives, .got = -1, .after = -1 };
+    *o = (struct op){ .takes = takes,
+        .receives = receives,
+        .replays = model.at < model.sure,
+        .got = -1,
+        .after = -1 };
     return o;
 }
 
@@ -155,7 +164,13 @@ static void step_receive(void)
 static uint64_t note_received(int k, const MPI_Status *s)
 {
     struct op *o = &model.op[model.slot[k].op];
+    int cancelled = 0;
+    EXPECT(MPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS);
     o->seen = ++fake.tick;
+    if (cancelled) {
+        EXPECT(o->cancelled != 0 && model.slot[k].buf == NOTHING);
+        return NOTHING + 1;
+    }
     EXPECT(model.slot[k].buf < (uint64_t)fake.nmessages);
     o->got = (int)model.slot[k].buf;
     const struct fake_message *m = &sent[o->got];
@@ -172,6 +187,17 @@ static uint64_t step_test(int k)
         return 0;
     EXPECT(ftk_mpi_Test(&model.slot[k].h, &flag, &s) == MPI_SUCCESS);
     return flag ? note_received(k, &s) : NOTHING;
+}
+
+static void step_cancel(void)
+{
+    const int k = free_slot(true);
+    if (k < 0 || model.op[model.slot[k].op].cancelled != 0)
+        return;
+    if (model.op[model.slot[k].op].source == MPI_ANY_SOURCE)
+        return;
+    model.op[model.slot[k].op].cancelled = ++fake.tick;
+    EXPECT(ftk_mpi_Cancel(&model.slot[k].h) == MPI_SUCCESS);
 }
 
 static uint64_t step_probe(void)
@@ -226,7 +252,7 @@ static uint64_t step_mprobe(void)
 static void step(void)
 {
     uint64_t outcome = 0;
-    switch (wants(8, 11)) {
+    switch (wants(8, 12)) {
     case 0:
     case 1:
     case 2:
@@ -244,6 +270,9 @@ static void step(void)
     case 8:
     case 9:
         outcome = step_test(free_slot(true));
+        break;
+    case 10:
+        step_cancel();
         break;
     default:
         ftk_det_before_send();
@@ -270,6 +299,23 @@ static bool is_taken_before(const struct op *o, int m)
     return false;
 }
 
+/* Fault 2 of finding 31: a receive with a tag had been matched with the message before the failure,
+ * and the replay has cancelled it, or has given it the message of another source. */
+static bool has_lost(const struct op *b, int m)
+{
+    const bool free = b->source == MPI_ANY_SOURCE && sent[m].is_long && b->tag != MPI_ANY_TAG;
+    const bool cancelled = b->source != MPI_ANY_SOURCE && b->cancelled != 0 && b->got < 0;
+    return b->receives && asks_for(b, &sent[m]) && (cancelled || (free && b->got != m));
+}
+
+static bool was_taken_before(const struct op *o, int m)
+{
+    for (const struct op *b = model.op; o->replays && b < o; b++)
+        if (has_lost(b, m))
+            return true;
+    return false;
+}
+
 /* Whether m is the message that a call should find; NEVER: one with the tag that it has found. */
 static bool is_found(const struct op *o, int m)
 {
@@ -283,7 +329,8 @@ static bool is_first(const struct op *o, int source, int *got)
         const int m = *got;
         if (sent[m].source != source || !asks_for(o, &sent[m]) || is_taken_before(o, m))
             continue;
-        return is_found(o, m);
+        if (is_found(o, m) || !was_taken_before(o, m))
+            return is_found(o, m);
     }
     return false;
 }
@@ -292,7 +339,9 @@ static bool is_first(const struct op *o, int source, int *got)
  * messages of determinants come in any order. */
 static bool is_passed_by(const struct op *old, const struct op *o)
 {
-    return old->got < 0 || (model.deaths == 0 && sent[old->got].arrived > o->seen);
+    if (old->got >= 0)
+        return model.deaths == 0 && sent[old->got].arrived > o->seen;
+    return old->cancelled == 0 || old->cancelled > o->seen;
 }
 
 static void check_one(struct op *o)

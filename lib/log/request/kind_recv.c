@@ -14,6 +14,25 @@ int ftk_recv_start(struct ftk_req *r)
     return rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc;
 }
 
+/* The outcome is recorded at once: later outcomes depend on it, because a receive that is cancelled
+ * leaves its message to others.  A receive that is not cancelled now has been matched.  If earlier
+ * wildcard receives have been matched before it, their outcomes are recorded first. */
+static int cancel_posted(struct ftk_req *r)
+{
+    r->recv.cancelled = true; /* the completion shows whether a message had matched it */
+    int rc = PMPI_Cancel(&r->real);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    (void)ftk_match_posted(r); /* the request has the error, if there is one */
+    if (r->state == FTK_REQ_POSTED && r->replay.cancel == FTK_CANCEL_UNKNOWN
+        && ftk_p2p_is_first(r)) {
+        ftk_det_cancelled(r->recv.number, false);
+        r->replay.cancel = FTK_CANCEL_TOO_LATE;
+        r->recv.cancelled = false; /* a repair posts it again if the sender is dead */
+    }
+    return rc;
+}
+
 static int cancel(struct ftk_req *r)
 {
     if (r->replay.cancel == FTK_CANCEL_TOO_LATE)
@@ -26,11 +45,7 @@ static int cancel(struct ftk_req *r)
         ftk_det_cancelled(r->recv.number, false); /* too late */
     if (ftk_req_is_done(r))
         return MPI_SUCCESS;
-    if (r->state == FTK_REQ_POSTED) {
-        r->recv.cancelled = true; /* the completion shows whether a message had matched it */
-        return PMPI_Cancel(&r->real);
-    }
-    return ftk_p2p_cancelled(r);
+    return r->state == FTK_REQ_POSTED ? cancel_posted(r) : ftk_p2p_cancelled(r);
 }
 
 static void describe(const struct ftk_req *r, char *text, size_t room)

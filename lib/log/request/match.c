@@ -285,6 +285,11 @@ static bool others_first(uint64_t seq, const struct ftk_envelope *found)
     return found->source != MPI_PROC_NULL && earlier(seq, is_open, found);
 }
 
+bool ftk_p2p_is_first(const struct ftk_req *r)
+{
+    return ftk_log.queue.nwildcards == 0 || !earlier(r->seq, is_open, &r->recv.want);
+}
+
 /* Whether the MPI has completed the receive, without completing it here.  *found: source and tag of
  * its message; found->source is MPI_PROC_NULL for a receive that ended without a message. */
 static bool is_complete_now(const struct ftk_req *r, struct ftk_envelope *found)

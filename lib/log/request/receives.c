@@ -31,7 +31,8 @@ void ftk_receives_look_at_cancelled(void)
 {
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next; /* a look completes no later request */
-        if (r->kind == FTK_REQ_RECV && r->recv.cancelled && r->state == FTK_REQ_POSTED)
+        if (r->kind == FTK_REQ_RECV && r->state == FTK_REQ_POSTED
+            && (r->recv.cancelled || r->replay.cancel == FTK_CANCEL_TOO_LATE))
             (void)ftk_match_posted(r); /* the request has the error, if there is one */
     }
 }
