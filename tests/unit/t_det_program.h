@@ -128,8 +128,8 @@ static void begin_real(int slot)
     r->recv.want = (struct ftk_envelope){ 0, r->peer, p->tag };
     r->recv.number = ftk_det_begun(&r->replay.cancel);
     if (p->wildcard) {
-        r->recv.wildcard_seq = ftk_det_receive(&r->recv.want.source, &r->recv.want.tag);
-        r->replay.match_known = r->recv.wildcard_seq == 0;
+        r->recv.wildcard_seq = ftk_det_receive(
+            &r->recv.want.source, &r->recv.want.tag, &r->replay.match_known);
         ftk_log.queue.nwildcards += r->recv.wildcard_seq != 0;
     }
     EXPECT(r->recv.want.tag == p->tag);
@@ -194,7 +194,7 @@ static void wait_for(int slot)
 static void cancel(int slot)
 {
     struct ftk_req *r = model.real[slot];
-    if (r->replay.cancel == FTK_CANCEL_TOO_LATE)
+    if (r->replay.cancel == FTK_CANCEL_TOO_LATE || r->replay.match_known)
         return;
     if (ftk_req_is_done(r) && !r->recv.cancelled)
         ftk_det_cancelled(r->recv.number, false);

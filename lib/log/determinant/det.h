@@ -55,8 +55,9 @@ int ftk_det_decide(void *data, size_t bytes);
 /* Record a value.  FTKIT_ERR_NOSPACE: nothing is recorded. */
 int ftk_det_value(const void *data, size_t bytes);
 
-/* The next wildcard receive: its number; 0: a determinant gives the match in *source and *tag. */
-uint32_t ftk_det_receive(int *source, int *tag);
+/* The next wildcard receive: its number; 0: no number is needed.  *known: a determinant gives the
+ * match in *source and *tag.  A mode that records nothing knows no match. */
+uint32_t ftk_det_receive(int *source, int *tag, bool *known);
 void ftk_det_received(uint32_t number, int source, int tag);
 /* Whether a determinant gives the match of a wildcard receive. */
 bool ftk_det_match(uint32_t number, int *source, int *tag);

@@ -125,12 +125,14 @@ bool ftk_det_plan_left(void)
 
 /* ---- receives ----------------------------------------------------------------------------- */
 
-uint32_t ftk_det_receive(int *source, int *tag)
+uint32_t ftk_det_receive(int *source, int *tag, bool *known)
 {
+    *known = false;
     if (!ftk_det_counts())
         return 0;
     uint32_t number = ++ftk_det_course.begun[FTK_DET_WILDCARDS];
-    return has_any(FTK_DET_RECV) && ftk_det_match(number, source, tag) ? 0 : number;
+    *known = has_any(FTK_DET_RECV) && ftk_det_match(number, source, tag);
+    return *known ? 0 : number;
 }
 
 bool ftk_det_match(uint32_t number, int *source, int *tag)

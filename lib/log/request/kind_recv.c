@@ -41,6 +41,8 @@ static int cancel(struct ftk_req *r)
         return MPI_ERR_UNSUPPORTED_OPERATION;
     if (ftk_log.mode->follows)
         return ftk_p2p_cancel_led(r);
+    if (r->replay.match_known)
+        return MPI_SUCCESS; /* it got a message in the first execution */
     if (ftk_req_is_done(r) && !r->recv.cancelled)
         ftk_det_cancelled(r->recv.number, false); /* too late */
     if (ftk_req_is_done(r))
