@@ -188,9 +188,8 @@ static uint64_t step_test(int k)
     return flag ? note_received(k, &s) : NOTHING;
 }
 
-static void step_cancel(void)
+static void step_cancel(int k)
 {
-    const int k = free_slot(true);
     if (k < 0 || model.op[model.slot[k].op].cancelled != 0)
         return;
     model.op[model.slot[k].op].cancelled = ++fake.tick;
@@ -269,7 +268,7 @@ static void step(void)
         outcome = step_test(free_slot(true));
         break;
     case 10:
-        step_cancel();
+        step_cancel(free_slot(true));
         break;
     default:
         ftk_det_before_send();
@@ -547,9 +546,28 @@ static void shown(void **state)
     close_log();
 }
 
+/* A failure has ended a receive, which the program then cancels.  No message comes for it. */
+static void dead(void **state)
+{
+    static struct stepping s;
+    const struct op from = { .context = 0, .source = 1, .tag = 0 };
+    (void)state;
+    begin_run(&s);
+    fake.is_quiet = true;
+    begin(NULL, 0);
+    model.ctx.mode = FTKIT_MODE_RESTART; /* nobody is informed of the failure */
+    const int k = receive_as(&from, -1);
+    for (struct fake_request *r = asked; r < asked + REQUESTS; r++)
+        r->failed = r->used;
+    step_cancel(k);
+    EXPECT(step_test(k) == NOTHING + 1);
+    close_log();
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(programs), cmocka_unit_test(shown) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(programs), cmocka_unit_test(shown),
+        cmocka_unit_test(dead) };
     struct ftk_dog_page *page;
     char name[64];
     int lock;

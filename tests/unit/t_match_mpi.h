@@ -11,6 +11,7 @@
 #include "stepping.h"
 
 #include "core/context.h"
+#include "core/mpi_shim.h"
 #include "mpi_real.h"
 
 enum { RANKS = 4, COMMS = 2, CONTEXTS = 3, MESSAGES = 24, REQUESTS = 256, TAGS = 3 };
@@ -26,7 +27,7 @@ static struct fake_message {
 } sent[MESSAGES];
 
 static struct fake_request {
-    bool used, cancelled;
+    bool used, cancelled, failed; /* failed: the source is dead */
     int comm, source, wire;
     struct fake_message *got;
     char *buf;
@@ -235,6 +236,9 @@ static int fake_Request_get_status(MPI_Request h, int *done, MPI_Status *s)
     struct fake_request *r = (struct fake_request *)(void *)h;
     call();
     EXPECT(r->used);
+    *done = r->failed;
+    if (r->failed)
+        return ftk_mpi_failure_code();
     *done = r->cancelled || (r->got && r->got->whole);
     if (!*done)
         return MPI_SUCCESS;
@@ -246,19 +250,19 @@ static int fake_Request_get_status(MPI_Request h, int *done, MPI_Status *s)
 
 static int fake_Test(MPI_Request *h, int *done, MPI_Status *s)
 {
-    (void)fake_Request_get_status(*h, done, s);
+    const int rc = fake_Request_get_status(*h, done, s);
     if (*done) {
         ((struct fake_request *)(void *)*h)->used = false;
         *h = MPI_REQUEST_NULL;
     }
-    return MPI_SUCCESS;
+    return rc;
 }
 
 static int fake_Cancel(MPI_Request *h)
 {
     struct fake_request *r = (struct fake_request *)(void *)*h;
     call();
-    r->cancelled = !r->got;
+    r->cancelled = !r->got && !r->failed;
     return MPI_SUCCESS;
 }
 

@@ -24,6 +24,8 @@ static int cancel_posted(struct ftk_req *r)
     if (rc != MPI_SUCCESS)
         return rc;
     (void)ftk_match_posted(r); /* the request has the error, if there is one */
+    if (r->state == FTK_REQ_WITHDRAWN) /* the source is dead; a repair would post it again */
+        return ftk_p2p_cancelled(r);
     if (r->state == FTK_REQ_POSTED && r->replay.cancel == FTK_CANCEL_UNKNOWN
         && ftk_p2p_is_first(r)) {
         ftk_det_cancelled(r->recv.number, false);
