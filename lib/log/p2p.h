@@ -139,10 +139,11 @@ bool ftk_p2p_in_turn(const struct ftk_envelope *message);
 bool ftk_p2p_is_first(const struct ftk_req *r);
 /* Whether a matched-probe receive matches the message. */
 bool ftk_p2p_claimed(const struct ftk_envelope *message);
-/* For contexts that share a communicator: whether a receive or a probe with that sequence number
- * may have the unexpected message, or other receives come first. */
+/* Whether a receive or a probe with that sequence number may have the unexpected message, or other
+ * receives come first. */
 bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h);
-/* ... whether a probe may look for messages, or a message is still taken aside. */
+/* For contexts that share a communicator: whether a probe may look for messages, or a message is
+ * still taken aside. */
 bool ftk_p2p_can_probe(int context);
 /* ... take the message of s, which a probe has found, aside; *taken: the probe may look again. */
 int ftk_p2p_put_aside(int context, const MPI_Status *s, bool *taken);

@@ -47,9 +47,13 @@ static enum verdict own_context(int context, MPI_Status *s)
     const struct ftk_envelope message = { context, s->MPI_SOURCE, s->MPI_TAG };
     if (ftk_log_replays_setup() || !ftk_p2p_claimed(&message))
         return ftk_p2p_in_turn(&message) ? REPORT : NOTHING;
+    const size_t claims = ftk_log.queue.nmprobed;
     ftk_p2p_progress_mprobed();
     /* the next look may find the same message: a repair or other receives come first */
-    return ftk_log.ctx->detect.failed || ftk_context_shares(context) ? NOTHING : LOOK_AGAIN;
+    return ftk_log.ctx->detect.failed || ftk_context_shares(context)
+                   || ftk_log.queue.nmprobed == claims
+               ? NOTHING
+               : LOOK_AGAIN;
 }
 
 /* PMPI_Iprobe() with three differences.  The control messages before the message that is found are
@@ -93,7 +97,8 @@ static int pick_up(const struct ftk_envelope *want, struct ftk_unexp **h)
     MPI_Status s;
     bool found = true;
     int flag = 0, rc = MPI_SUCCESS;
-    if (ftk_parts.in_band || ftk_log.queue.nwildcards > 0 || ftk_context_shares(of.context)) {
+    if (ftk_parts.in_band || ftk_log.queue.nwildcards > 0 || ftk_log.queue.nmprobed > 0
+        || ftk_context_shares(of.context)) {
         rc = look_for_message(want, &found, &s);
         of.source = found ? s.MPI_SOURCE : of.source;
         of.tag = found ? ftk_context_wire(of.context, s.MPI_TAG) : of.tag;

@@ -23,7 +23,7 @@ static int cancel_posted(struct ftk_req *r)
     int rc = PMPI_Cancel(&r->real);
     if (rc != MPI_SUCCESS)
         return rc;
-    (void)ftk_match_posted(r); /* the request has the error, if there is one */
+    (void)ftk_match_posted(r);         /* the request has the error, if there is one */
     if (r->state == FTK_REQ_WITHDRAWN) /* the source is dead; a repair would post it again */
         return ftk_p2p_cancelled(r);
     if (r->state == FTK_REQ_POSTED && r->replay.cancel == FTK_CANCEL_UNKNOWN

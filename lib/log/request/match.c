@@ -154,10 +154,12 @@ bool ftk_p2p_claimed(const struct ftk_envelope *message)
  * earlier receive that is not posted. */
 static bool has_to_probe(const struct ftk_req *r)
 {
+    if (r == &aside)
+        return false; /* it names its source and tag, and all others wait for it */
     return (r->recv.want.tag == MPI_ANY_TAG
                && (ftk_parts.in_band || ftk_context_shares(r->context)))
            || (ftk_log.queue.nmprobed > 0 && earlier(r->seq, is_mprobed, &r->recv.want))
-           || (aside_to && r != &aside && ftk_envelope_matches(&aside.recv.want, &r->recv.want));
+           || (aside_to && ftk_envelope_matches(&aside.recv.want, &r->recv.want));
 }
 
 bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
