@@ -1,5 +1,5 @@
-/* What the runtime of MPI can do, asked of the runtime itself, not of its version; and what it needs
- * to survive the loss of a node.
+/* What the runtime of MPI can do, asked of the runtime itself, not of its version; and what the
+ * runtime needs to survive the loss of a node.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE

@@ -306,8 +306,8 @@ static const struct key keys[] = {
         "calls of ftkit." },
     { "recover", "node_timeout", AT(node_timeout_s), TIME_TO(3, 3600), "10s",
         "a time of 3s to 1h such as 90s (s, min, h)",
-        "A node that is silent for about this long (power, cable) counts as lost, where the runtime "
-        "of MPI survives the loss of a node. ftkit run reads the variable, not a file." },
+        "A node that is silent for about this long (power, cable) counts as lost, where the "
+        "runtime of MPI survives the loss of a node. ftkit run reads the variable, not a file." },
     { "recover", "stall", AT(stall_s), TIME(0), "0", "0 for off, or " TIME_TEXT,
         "When no process of a node has called ftkit for this long, the job is ended." },
     { "recover", "stall_say", AT(say_s), TIME(0), "60s", "0 for off, or " TIME_TEXT,
