@@ -11,6 +11,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_PERIOD => '1 calls');
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '2 calls',
