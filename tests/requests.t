@@ -12,6 +12,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 srand(18);
 
 # ---- each kind of request, with a rank killed
