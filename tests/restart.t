@@ -12,6 +12,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 ulfm_only();
+asleep_in_waits();
 # while the program waits, so that it is known which set is there; else: flush.t
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '3 calls',
     FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
