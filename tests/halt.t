@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # Stopping in time: signals, the deadline, ftkit halt.  A run that has halted goes on at
-# its next start, to the right result.
+# its next start, to the right result.  With --all a rank dies at each point of a halt both with the
+# message log and without.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -279,8 +280,11 @@ sub asks
 }
 
 # a rank is lost while the job halts
+my $points = 0;
 for my $point ('ckpt.voted:1', 'ckpt.committed:2', 'flush.part:1', 'halt.drained:0', 'close.begin:3') {
+    $points++;
     for my $teams (0, 2) {
+        next if !selected(2, $points, $teams / 2);
         my ($name, $rank) = split(/:/, $point);
         my $nth = $name =~ /^(ckpt|flush)/ ? 2 : 1; # the first set is that of the start
         my $dir = fresh();
