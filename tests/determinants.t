@@ -14,6 +14,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 srand($ENV{FTKIT_TEST_SEED} // 8);
 my $rounds = $ENV{FTKIT_TEST_COUNT} // 1;
 # what may end such a job, with a reason
