@@ -12,6 +12,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my %xor = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LEVEL_MEMORY_SCHEME => 'xor');
 my %rs = (%xor, FTKIT_LEVEL_MEMORY_SCHEME => 'rs');
 my $rebuilt = qr/rank \d+ from the parity of its group/;
