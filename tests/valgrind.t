@@ -17,7 +17,7 @@ my @units = qw(t_segment t_h5 t_config t_api t_api_misfit t_map t_plan);
 @units = grep { $_ ne 't_h5_faults' } map { m{/(t_\w+)\.c$} }
     glob top() . '/tests/unit/t_*.c' if all_cases();
 @ENV{qw(OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM)} = (1, 1) if $> == 0;
-$ENV{FTKIT_TEST_FEW} = 5 if !all_cases(); # of tests that repeat the same for other sizes
+$ENV{FTKIT_TEST_FEW} = 3 if !all_cases(); # of tests that repeat the same for other sizes
 $ENV{OMPI_MCA_btl_sm_backing_directory} = $ENV{TMPDIR} = scratch();
 
 chdir top();
