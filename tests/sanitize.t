@@ -67,8 +67,8 @@ for my $unit (@units) {
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', scratch() . "/$unit.log";
         open STDERR, '>&', \*STDOUT;
-        # thousands of runs of the same steps
-        $ENV{FTKIT_TEST_COUNT} = 500 if !all_cases();
+        # thousands of runs of the same steps, and the same for other sizes
+        @ENV{qw(FTKIT_TEST_COUNT FTKIT_TEST_FEW)} = (150, 5) if !all_cases();
         $ENV{ASAN_OPTIONS} = asan(slurp("tests/unit/$unit.c") =~ /\bMPI_Init\b/);
         $ENV{OMPI_MCA_btl_sm_backing_directory} = $ENV{TMPDIR} = scratch();
         exec 'scripts/guard', 600, '--', 'scripts/cmocka-tap', "$san/unit/$unit"
@@ -81,6 +81,7 @@ finish() while %running;
 # ---- jobs that lose ranks --------------------------------------------------------------
 
 $ENV{ASAN_OPTIONS} = asan(1);
+asleep_in_waits();
 my %slow = (FTKIT_RECOVER_TIMEOUT => '30s'); # everything is some times slower
 my %memory = (%slow, FTKIT_LEVEL_HDF5_ENABLED => 'false');
 
