@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # The message log: intercommunicators, made in set-up and inside the loop, live through
 # failures, and lie in sets.  A rank is killed at each point, with each size of teams; with --all
-# more ranks are killed, at random points.
+# more ranks are killed, at random points.  With two contexts, members of a communicator have contexts
+# of their own, also those of a remote group.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -20,12 +21,12 @@ my %most = ('app.step' => 54, 'app.mid' => 54, 'app.inflight' => 54, 'app.bridge
 
 like(undisturbed($p, 4), qr/^OK step $p->{steps} /, title($p));
 for my $team (1, 2) {
-    my $env = { FTKIT_LOG_TEAM_SIZE => $team };
     for my $i (1 .. $ENV{KILLS} // (all_cases() ? 11 : keys %most)) {
         my $rank = $i % 4; # of both groups, whichever they are
         my @points = sort keys %most;
         my $point = all_cases() ? one_of(@points) : $points[ ($i - 1) % @points ];
         my $fault = sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand($most{$point}));
+        my $env = { FTKIT_LOG_TEAM_SIZE => $team, $i % 2 == $team % 2 ? (FTKIT_LOG_CONTEXTS => 2) : () };
         my $j = logged($p, env => $env, fault => $fault);
         is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault),
             '', "teams of $team: $fault");
@@ -36,7 +37,7 @@ for my $team (1, 2) {
 {
     my %files = (FTKIT_LEVEL_HDF5_ENABLED => 'true',
         FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_EVERY => '1 sets',
-        FTKIT_LOG_TEAMS => 'rank',
+        FTKIT_LOG_TEAMS => 'rank', FTKIT_LOG_CONTEXTS => 2,
         FTKIT_LEVEL_HDF5_DIRECTORY => scratch() . '/files');
     mkdir($files{FTKIT_LEVEL_HDF5_DIRECTORY}) or die "$!";
     my $j = logged($p, env => { %files, FTKIT_RECOVER_SUPPLY => 'end' }, spares => 0,
