@@ -19,14 +19,15 @@ srand($ENV{FTKIT_TEST_SEED} // 37);
 
 sub program { return { name => 'windows', steps => 40, args => [ '-m', $_[0] ] } }
 my @active = map { program($_) } qw(fence pscw test gets);
-my @passive = map { program($_) } qw(counter locks);
+my @passive = map { program($_) } qw(counter locks kept);
 my $all = { FTKIT_LOG_TEAMS => 'all' };
 
 # A kill at a point of the program or of the engine.  Each rank passes each point once a step at
 # least.
 my %points = (fence => [qw(win.sent win.applied log.send)], pscw => [qw(win.sent win.wait win.applied)],
     test => [qw(win.sent win.applied)], gets => [qw(win.sent win.applied log.send log.received)],
-    counter => [qw(win.flush win.applied)], locks => [qw(win.locked win.unlock win.flush win.applied)]);
+    counter => [qw(win.flush win.applied)], kept => [qw(win.flush win.applied)],
+    locks => [qw(win.locked win.unlock win.flush win.applied)]);
 sub kill_of {
     my ($p, $rank) = @_;
     my ($how) = $p->{args}[1];
@@ -58,7 +59,7 @@ for my $round (1 .. (all_cases() ? 30 : 1)) {
 
 # ---- an epoch that set-up opens and the loop closes: a replacement has none
 
-for my $p (map { program($_) } qw(posted fenced)) {
+for my $p (map { program($_) } qw(posted fenced self)) {
     for my $i (1 .. (all_cases() ? 10 : 1)) {
         my $env = { FTKIT_LOG_TEAM_SIZE => 1 + int(rand(2)), FTKIT_CHECKPOINT_PERIOD => '5 calls' };
         my $rank = int(rand(4));

@@ -103,6 +103,86 @@ static void requests(MPI_Win win)
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
+/* Requests of windows that are deleted: windows after them may have the same memory. */
+static void of_old_windows(void)
+{
+    enum { MANY = 16 };
+    int x[MANY] = { 0 }, got[MANY], done, to = (me + 1) % n;
+    MPI_Win win[MANY];
+    MPI_Request q[MANY], last;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < MANY; i++) {
+            OK(MPI_Win_create(&x[i], sizeof *x, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win[i]));
+            OK(MPI_Win_lock_all(0, win[i]));
+        }
+        for (int i = 0; round == 0 && i < MANY; i++) {
+            for (int k = 0; k < 4; k++) {
+                OK(MPI_Rget(&got[i], 1, MPI_INT, to, 0, 1, MPI_INT, win[i], &last));
+                if (k < 3)
+                    OK(MPI_Wait(&last, MPI_STATUS_IGNORE));
+            }
+            q[i] = last;
+        }
+        for (int i = 0; round == 1 && i < MANY; i++) {
+            OK(MPI_Test(&q[i], &done, MPI_STATUS_IGNORE));
+            TRUE(done);
+        }
+        for (int i = 0; i < MANY; i++)
+            OK(MPI_Win_unlock_all(win[i]));
+        for (int i = 0; i < MANY; i++)
+            OK(MPI_Win_free(&win[i]));
+    }
+}
+
+/* A lock waits for the end of an exposure, which looks at many messages meanwhile. */
+static void exposed(MPI_Win win, const int *x)
+{
+    int y = 5, seen = 0;
+    MPI_Group world, origin, target;
+    const int zero = 0, one = 1;
+    if (n < 3)
+        return;
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
+    OK(MPI_Group_incl(world, 1, &zero, &origin));
+    OK(MPI_Group_incl(world, 1, &one, &target));
+    if (me == 1)
+        OK(MPI_Win_post(origin, 0, win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (me == 2) {
+        OK(MPI_Send(&y, 1, MPI_INT, 1, 0, MPI_COMM_WORLD));
+        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win));
+        OK(MPI_Put(&y, 1, MPI_INT, 1, 8, 1, MPI_INT, win));
+        OK(MPI_Win_unlock(1, win));
+    }
+    if (me == 1)
+        OK(MPI_Recv(&y, 1, MPI_INT, 2, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    for (int i = 0; me < 2 && i < 200; i++)
+        OK(MPI_Sendrecv(&i, 1, MPI_INT, 1 - me, 0, &seen, 1, MPI_INT, 1 - me, 0, MPI_COMM_WORLD,
+            MPI_STATUS_IGNORE));
+    if (me == 1)
+        EQUAL(0, x[8]);
+    if (me == 0) {
+        OK(MPI_Win_start(target, 0, win));
+        OK(MPI_Win_complete(win));
+    }
+    if (me == 1)
+        OK(MPI_Win_wait(win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (me == 1)
+        EQUAL(5, x[8]);
+    if (me == 2)
+        OK(MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (me == 1)
+        FAILS(MPI_ERR_RMA_SYNC, MPI_Win_post(origin, 0, win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (me == 2)
+        OK(MPI_Win_unlock(1, win));
+    OK(MPI_Group_free(&world));
+    OK(MPI_Group_free(&origin));
+    OK(MPI_Group_free(&target));
+}
+
 static void errors(MPI_Win win)
 {
     int y = 0;
@@ -139,8 +219,11 @@ static void body(void)
         count(win);
         flags(win, x);
         requests(win);
-        if (logged)
+        if (logged) {
+            of_old_windows();
+            exposed(win, x);
             errors(win);
+        }
     }
     OK(MPI_Win_free(&win));
 }

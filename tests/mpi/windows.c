@@ -8,8 +8,13 @@
  *   counter  ranks take pieces of work from a counter, with MPI_Win_lock_all and MPI_Fetch_and_op;
  *            the sum does not depend on which rank takes a piece
  *   locks    exclusive locks, puts and gets with requests
+ *   served   as counter; the set-up of a replacement goes on until the other ranks ask for locks
+ *   made     windows made in the loop, whose locks are taken at once
+ *   kept     each step leaves a complete request to the next one, in an epoch of all steps
  *   open     as pscw; behind each step a set is refused, because an epoch is open
  *   posted   as pscw; set-up opens an epoch of post and start, which the loop closes
+ *   self     as pscw; set-up opens an epoch and completes what this rank sends to itself, and the
+ *            loop has the other rank of this epoch
  *   fenced   as fence; set-up opens an epoch with operations, which the loop closes
  *
  * A step passes app.mid once and app.inflight once, inside an epoch.
@@ -23,18 +28,35 @@
 enum { MANY = 64, PIECES = 24 };
 
 static struct {
-    enum { FENCE, FENCED, PSCW, OPEN, POSTED, TEST, GETS, COUNTER, LOCKS } how;
+    enum {
+        FENCE,
+        FENCED,
+        PSCW,
+        OPEN,
+        POSTED,
+        SELF,
+        TEST,
+        GETS,
+        COUNTER,
+        SERVED,
+        LOCKS,
+        MADE,
+        KEPT
+    } how;
     int cells;        /* of this rank */
     double *u, *next; /* [cells + 2], with a border; [cells] */
     int64_t *values;  /* [MANY + 2] of a window of MPI_Win_allocate */
-    uint64_t *state;  /* registered: a hash, what is wrong */
+    uint64_t *state;  /* registered: a hash, what is wrong, the result of a request */
+    MPI_Request kept; /* registered */
     MPI_Win win, all; /* of u; of values */
     MPI_Group both;   /* the neighbours */
     MPI_Datatype odd; /* every second value */
     int low, high;
-} w = {
-    .win = MPI_WIN_NULL, .all = MPI_WIN_NULL, .both = MPI_GROUP_NULL, .odd = MPI_DATATYPE_NULL
-};
+} w = { .win = MPI_WIN_NULL,
+    .all = MPI_WIN_NULL,
+    .both = MPI_GROUP_NULL,
+    .odd = MPI_DATATYPE_NULL,
+    .kept = MPI_REQUEST_NULL };
 
 static int with_open_epoch(struct foreign *f)
 {
@@ -49,13 +71,13 @@ static int with_open_epoch(struct foreign *f)
 
 static bool is_begun_in_set_up(void)
 {
-    return w.how == FENCED || w.how == POSTED;
+    return w.how == FENCED || w.how == POSTED || w.how == SELF;
 }
 
 static int prepare(struct foreign *f)
 {
-    static const char *const names[] = { "fence", "fenced", "pscw", "open", "posted", "test",
-        "gets", "counter", "locks" };
+    static const char *const names[] = { "fence", "fenced", "pscw", "open", "posted", "self",
+        "test", "gets", "counter", "served", "locks", "made", "kept" };
     const char *name = f->variant ? f->variant : "fence";
     size_t i = 0;
     int start;
@@ -68,8 +90,9 @@ static int prepare(struct foreign *f)
     w.cells = foreign_block(f->size, f->nranks, f->rank, &start);
     w.u = calloc((size_t)w.cells + 2, sizeof *w.u);
     w.next = calloc((size_t)w.cells + 2, sizeof *w.next);
-    w.state = foreign_state(f, 2);
-    if (!w.u || !w.next || !w.state)
+    w.state = foreign_state(f, 3);
+    if (!w.u || !w.next || !w.state
+        || ftkit_register_requests(f->ft, "kept", &w.kept, 1) != FTKIT_OK)
         return 1;
     for (int k = 0; k < w.cells; k++)
         w.u[k + 1] = sin(0.1 * (start + k));
@@ -90,6 +113,36 @@ static void put_borders(const struct foreign *f)
     MPI_Put(&w.u[w.cells], 1, MPI_DOUBLE, w.high, 0, 1, MPI_DOUBLE, w.win);
 }
 
+/* The neighbour of a higher rank puts its border in the loop (end_of_self). */
+static int begin_self(const struct foreign *f)
+{
+    const int from[] = { f->rank, w.high };
+    MPI_Group group, origins, own;
+    int rc = MPI_Win_get_group(w.win, &group);
+    rc |= MPI_Group_incl(group, w.high == MPI_PROC_NULL ? 1 : 2, from, &origins);
+    rc |= MPI_Group_incl(group, 1, from, &own);
+    rc |= MPI_Win_post(origins, 0, w.win);
+    rc |= MPI_Win_start(own, 0, w.win);
+    rc |= MPI_Put(&w.u[1], 1, MPI_DOUBLE, f->rank, 0, 1, MPI_DOUBLE, w.win);
+    rc |= MPI_Win_complete(w.win);
+    rc |= MPI_Group_free(&group);
+    rc |= MPI_Group_free(&origins);
+    rc |= MPI_Group_free(&own);
+    return rc;
+}
+
+static void end_of_self(const struct foreign *f)
+{
+    MPI_Group group, to;
+    MPI_Win_get_group(w.win, &group);
+    MPI_Group_incl(group, w.low != MPI_PROC_NULL, &w.low, &to);
+    MPI_Win_start(to, 0, w.win);
+    if (w.low != MPI_PROC_NULL)
+        MPI_Put(&w.u[1], 1, MPI_DOUBLE, w.low, cells_of(f, w.low) + 1, 1, MPI_DOUBLE, w.win);
+    MPI_Group_free(&group);
+    MPI_Group_free(&to);
+}
+
 /* Set-up opens an epoch; the first step of the loop closes this epoch. */
 static int begin_epoch(const struct foreign *f)
 {
@@ -100,9 +153,40 @@ static int begin_epoch(const struct foreign *f)
         rc = MPI_Win_post(w.both, 0, w.win);
         rc |= MPI_Win_start(w.both, 0, w.win);
     }
+    if (w.how == SELF)
+        return begin_self(f);
     if (is_begun_in_set_up())
         put_borders(f);
     return rc;
+}
+
+/* The file that ranks make when they are back in the loop. */
+static const char *mark(const struct foreign *f)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s.back", f->watch ? f->watch : "windows");
+    return path;
+}
+
+/* A replacement: the other ranks are back, and have asked for locks of this one. */
+static int linger(const struct foreign *f)
+{
+    ftkit_info info = { .size = sizeof info };
+    int rc = ftkit_query(f->ft, &info) != FTKIT_OK;
+    for (int left = 2000; rc == MPI_SUCCESS && info.incarnation > 0 && left > 0;) {
+        rc = MPI_Win_sync(w.all);
+        left -= access(mark(f), F_OK) == 0;
+    }
+    return rc;
+}
+
+static void note_return(const struct foreign *f)
+{
+    static int most = -1;
+    FILE *out = f->step <= most ? fopen(mark(f), "a") : NULL;
+    if (out)
+        w.state[1] += fclose(out) != 0;
+    most = f->step > most ? f->step : most;
 }
 
 static int connect_ranks(struct foreign *f)
@@ -130,6 +214,8 @@ static int connect_ranks(struct foreign *f)
     rc |= MPI_Type_commit(&w.odd);
     rc |= MPI_Barrier(f->comm);
     rc |= begin_epoch(f);
+    if (w.how == SERVED)
+        rc |= linger(f);
     return rc != MPI_SUCCESS;
 }
 
@@ -167,6 +253,8 @@ static void halo(const struct foreign *f)
         compute();
         return;
     }
+    if (open && w.how == SELF)
+        end_of_self(f);
     if (!open) {
         MPI_Win_post(w.both, 0, w.win);
         MPI_Win_start(w.both, 0, w.win);
@@ -223,6 +311,8 @@ static void counter(const struct foreign *f)
 {
     const int64_t one = 1, base = (int64_t)f->step * PIECES;
     int64_t taken = 0, sum = 0;
+    if (w.how == SERVED)
+        note_return(f);
     MPI_Win_lock_all(0, w.all);
     for (bool first = true;; first = false) {
         MPI_Fetch_and_op(&one, &taken, MPI_INT64_T, 0, MANY, MPI_SUM, w.all);
@@ -278,16 +368,63 @@ static void locks(const struct foreign *f)
     MPI_Barrier(f->comm);
 }
 
+/* The request of the step before is in the set. */
+static void kept(const struct foreign *f)
+{
+    const int next = (f->rank + 1) % f->nranks, last = f->step == f->steps - 1;
+    const int64_t more = f->step + f->rank;
+    if (f->step == 0)
+        MPI_Win_lock_all(0, w.all);
+    else
+        w.state[1] += w.kept == MPI_REQUEST_NULL;
+    if (MPI_Wait(&w.kept, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+        note(w.state[2]);
+    MPI_Accumulate(&more, 1, MPI_INT64_T, next, 0, 1, MPI_INT64_T, MPI_SUM, w.all);
+    MPI_Win_flush(next, w.all);
+    (void)FTK_FAULT("app.mid");
+    MPI_Rget(&w.state[2], 1, MPI_INT64_T, next, 0, 1, MPI_INT64_T, w.all, &w.kept);
+    (void)FTK_FAULT("app.inflight");
+    if (!last) {
+        MPI_Win_flush(next, w.all);
+        return;
+    }
+    MPI_Wait(&w.kept, MPI_STATUS_IGNORE);
+    MPI_Win_unlock_all(w.all);
+}
+
+/* The lock of a window that other ranks are still making. */
+static void made(const struct foreign *f)
+{
+    const int next = (f->rank + 1) % f->nranks, last = (f->rank + f->nranks - 1) % f->nranks;
+    int64_t x = f->step, more = f->rank;
+    MPI_Win win;
+    if (MPI_Win_create(&x, sizeof x, 1, MPI_INFO_NULL, f->comm, &win) != MPI_SUCCESS)
+        return;
+    for (int k = 0; k < f->nranks; k++) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, (next + k) % f->nranks, 0, win);
+        if (k == 0)
+            MPI_Accumulate(&more, 1, MPI_INT64_T, next, 0, 1, MPI_INT64_T, MPI_SUM, win);
+        MPI_Win_unlock((next + k) % f->nranks, win);
+    }
+    MPI_Win_free(&win);
+    w.state[1] += x != f->step + last;
+    (void)FTK_FAULT("app.mid");
+}
+
 static void step(struct foreign *f)
 {
     if (w.how <= TEST)
         halo(f);
     else if (w.how == GETS)
         gets(f);
-    else if (w.how == COUNTER)
+    else if (w.how <= SERVED)
         counter(f);
-    else
+    else if (w.how == LOCKS)
         locks(f);
+    else if (w.how == MADE)
+        made(f);
+    else
+        kept(f);
 }
 
 static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room)

@@ -66,6 +66,11 @@ static inline bool ftk_win_is_locked(const struct ftk_win *w, int target)
 {
     return w->passive && (w->passive->all || w->passive->lock[target] != FTK_WIN_FREE);
 }
+/* Whether a rank has a lock of this one. */
+static inline bool ftk_win_is_locked_here(const struct ftk_win *w)
+{
+    return w->passive && (w->passive->shared > 0 || w->passive->exclusive >= 0);
+}
 static inline bool ftk_win_has_locks(const struct ftk_win *w)
 {
     for (int i = 0; i < w->vc->size; i++)
@@ -80,6 +85,8 @@ static inline bool ftk_win_has_locks(const struct ftk_win *w)
 int ftk_win_ask(struct ftk_win *w, int target, enum ftk_win_lock lock);
 /* Send the queue for a target, also when it is empty.  last: and give the lock back. */
 int ftk_win_push(struct ftk_win *w, int target, bool last);
+/* Grant the locks that wait here, as far as possible. */
+int ftk_win_grant(struct ftk_win *w);
 /* One look at what has come. */
 void ftk_win_serve(void);
 

@@ -203,11 +203,12 @@ static int serve(struct ftk_win *w, struct origin *o)
     return rc;
 }
 
-void ftk_win_expose(struct ftk_win *w)
+/* Go on with the first n origins. */
+static void expose(struct ftk_win *w, int n)
 {
     struct ftk_win_exposure *e = w->exposure;
     int rc = MPI_SUCCESS;
-    for (int i = 0; e && rc == MPI_SUCCESS && i < e->n; i++) {
+    for (int i = 0; rc == MPI_SUCCESS && i < n; i++) {
         struct origin *o = &e->from[i];
         rc = look_at(w, o);
         if (rc == MPI_SUCCESS && o->state == HAS_ALL && e->served == i)
@@ -215,6 +216,12 @@ void ftk_win_expose(struct ftk_win *w)
     }
     if (rc != MPI_SUCCESS)
         ftk_win_broken(w, rc);
+}
+
+void ftk_win_expose(struct ftk_win *w)
+{
+    if (w->exposure)
+        expose(w, w->exposure->n);
 }
 
 /* Whether all origins have been served, and the MPI reads no memory of the exposure any more. */
@@ -242,7 +249,8 @@ static int end_exposure(struct ftk_win *w)
 {
     const int rc = error_of(w->exposure);
     ftk_win_exposure_drop(w);
-    return rc;
+    const int granted = ftk_win_grant(w);
+    return rc == MPI_SUCCESS ? granted : rc;
 }
 
 /* ---- calls of the target ------------------------------------------------------------- */
@@ -253,7 +261,7 @@ static int post(struct ftk_win *w, MPI_Group group)
     struct ftk_win_exposure *e = NULL;
     if (ftk_log_is_rolling_back())
         return ftk_log_error();
-    if (w->exposure || w->used || ftk_win_has_locks(w))
+    if (w->exposure || w->used || ftk_win_has_locks(w) || ftk_win_is_locked_here(w))
         return MPI_ERR_RMA_SYNC;
     int rc = ftk_win_group(w, group, &n, &rank);
     if (rc == MPI_SUCCESS)
@@ -395,7 +403,7 @@ static void send_queue(struct ftk_win *w, int rank, struct target *t)
 }
 
 /* This rank is its own target: its exposure gets the queue when the ranks before have been
- * served. */
+ * served.  In a replay of set-up the other ranks may have sent later, in the loop. */
 static int hand_over(struct ftk_win *w, struct target *t)
 {
     struct ftk_win_queue *q = &w->queue[w->vc->rank];
@@ -412,7 +420,7 @@ static int hand_over(struct ftk_win *w, struct target *t)
         memcpy(o->data, q->data + FTK_WIN_HEAD, q->bytes);
     o->state = HAS_ALL;
     while (o->state != SERVED) {
-        ftk_win_expose(w);
+        expose(w, ftk_log_replays_setup() ? e->own + 1 : e->n);
         rc = o->state == SERVED ? MPI_SUCCESS : ftk_log_progress(&turns);
         if (rc != MPI_SUCCESS)
             return rc;

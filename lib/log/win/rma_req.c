@@ -13,9 +13,11 @@
 
 /* What a request waits for. */
 struct awaited {
-    const struct ftk_win *w; /* it may be gone: then the target has answered */
+    uint64_t win; /* id of the window; it may be gone: then the target has answered */
     int target;
     uint64_t serial;
+    const char *result; /* the bytes [low, end) of it */
+    ptrdiff_t low, end;
 };
 
 static struct awaited *of(const struct ftk_req *r)
@@ -27,7 +29,7 @@ static int progress(struct ftk_req *r)
 {
     const struct awaited *a = of(r);
     const struct ftk_win *w = ftk_wins;
-    while (w && w != a->w)
+    while (w && w->id != a->win)
         w = w->next;
     if (w && w->passive && w->passive->done[a->target] < a->serial)
         return MPI_SUCCESS;
@@ -47,9 +49,32 @@ static const char *unfit(const struct ftk_req *r)
     return ftk_req_is_done(r) ? NULL : "its target has not answered";
 }
 
+/* The request is complete: it has at most the address of its result.  A request from a set has
+ * none. */
+static int save(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
+{
+    const struct awaited *a = of(r);
+    uint64_t place[FTK_PLACE_WORDS];
+    bool found = true;
+    int rc = FTKIT_OK;
+    (void)head;
+    if (a && a->end > a->low)
+        rc = ftk_saving_place(s, a->result, a->low, a->end, place, &found);
+    return rc != FTKIT_OK || found ? rc : ftk_saved_nowhere(s->ctx, r, a->result, a->low, a->end);
+}
+
 const struct ftk_req_ops ftk_req_kind_rma = {
-    .progress = progress, .describe = describe, .unfit = unfit
+    .progress = progress, .describe = describe, .unfit = unfit, .save = save
 };
+
+void ftk_win_requests_look(void)
+{
+    for (size_t i = 0; i < ftk_req_pool.used; i++) {
+        struct ftk_req *r = &ftk_req_pool.at[i];
+        if (r->state == FTK_REQ_RUNNING && r->kind == FTK_REQ_RMA)
+            (void)progress(r); /* the request has the error */
+    }
+}
 
 /* ---- the calls ----------------------------------------------------------------------- */
 
@@ -64,7 +89,10 @@ static int begin(struct ftk_win *w, const struct ftk_win_operation *o, struct ft
     if (rc != MPI_SUCCESS || none || o->kind == FTK_WIN_PUT || o->kind == FTK_WIN_ACCUMULATE)
         return rc;
     rc = ftk_win_push(w, o->target, false);
-    *of(r) = (struct awaited){ w, o->target, w->passive->sent[o->target] };
+    struct awaited a = { w->id, o->target, w->passive->sent[o->target], o->result, 0, 0 };
+    if (rc == MPI_SUCCESS)
+        rc = ftk_saved_span((size_t)o->result_count, o->result_type, &a.low, &a.end);
+    *of(r) = a;
     r->state = FTK_REQ_RUNNING;
     return rc;
 }

@@ -122,12 +122,13 @@ static int grant(struct ftk_win *w, const struct ftk_win_waiter *to)
     return send(w, to->rank, TAG_GRANT, words, FTK_WIN_HEAD_WORDS);
 }
 
-/* Grant what can be granted, in the order of the requests: none overtakes another. */
-static int grant_next(struct ftk_win *w)
+/* In the order of the requests: none overtakes another.  A window is never exposed and locked at
+ * once [MPI 12.5.3]: locks wait for the end of the exposure. */
+int ftk_win_grant(struct ftk_win *w)
 {
     struct ftk_win_passive *p = w->passive;
     int rc = MPI_SUCCESS;
-    while (rc == MPI_SUCCESS && p->nwait > 0) {
+    while (rc == MPI_SUCCESS && p && p->nwait > 0 && !w->exposure) {
         const struct ftk_win_waiter first = p->wait[0];
         if (p->exclusive >= 0 || (p->shared > 0 && first.lock == FTK_WIN_EXCLUSIVE))
             break;
@@ -149,7 +150,7 @@ static int on_lock(struct ftk_win *w, int source, const uint64_t *words)
         p->wait_room = room;
     }
     p->wait[p->nwait++] = (struct ftk_win_waiter){ source, (enum ftk_win_lock)words[SERIAL] };
-    return grant_next(w);
+    return ftk_win_grant(w);
 }
 
 static int unlock(struct ftk_win *w, int source)
@@ -159,7 +160,7 @@ static int unlock(struct ftk_win *w, int source)
         p->exclusive = -1;
     else
         p->shared--;
-    return grant_next(w);
+    return ftk_win_grant(w);
 }
 
 static int on_operations(struct ftk_win *w, int source, const uint64_t *words)

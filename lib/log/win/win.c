@@ -78,6 +78,7 @@ struct ftk_win *ftk_win_new(void)
     if (!w)
         return NULL;
     w->handle = MPI_WIN_NULL;
+    w->id = ++ftk_log.queue.seq;
     w->comm = MPI_COMM_NULL;
     w->nstart = -1;
     return w;

@@ -77,6 +77,7 @@ struct ftk_win_passive;  /* passive.h */
 
 struct ftk_win {
     MPI_Win handle; /* of this process alone */
+    uint64_t id;    /* no other window of this context has it */
     struct ftk_vcomm *vc;
     MPI_Comm comm; /* the handle of vc, which the program does not know */
     char *base;
@@ -197,6 +198,9 @@ int ftk_win_await(struct ftk_win_message *m);
 
 /* rma.c.  Check an operation and put it into the queue.  *none: its target is MPI_PROC_NULL. */
 int ftk_win_queue_up(struct ftk_win *w, const struct ftk_win_operation *o, bool *none);
+
+/* rma_req.c.  The requests whose targets have answered are complete. */
+void ftk_win_requests_look(void);
 
 /* A group, as ranks of w in rising order: [*n], from malloc(). */
 int ftk_win_group(const struct ftk_win *w, MPI_Group group, int *n, int **ranks); /* pscw.c */

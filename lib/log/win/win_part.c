@@ -97,6 +97,7 @@ static int cut(bool apart)
     char name[MPI_MAX_OBJECT_NAME + 1] = "";
     int len;
     (void)apart;
+    ftk_win_requests_look(); /* the part under_way takes the complete ones */
     for (const struct ftk_win *w = ftk_wins; w; w = w->next) {
         const char *why = ftk_win_is_live(w) ? unfit(w) : NULL;
         if (!why)
