@@ -95,6 +95,23 @@ for my $p (@passive) {
     }
 }
 
+# ---- a replacement in its set-up serves no locks; a window that is made has its messages
+
+for my $rank (0, 2) {
+    my $p = program('served');
+    my $env = { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' };
+    my $fault = sprintf('app.mid:%d:%d:kill', $rank, 8 + rand(28));
+    my $want = logged($passive[0], spares => 0, env => $env)->{result};
+    my $j = logged($p, env => $env, fault => $fault);
+    is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want", title($p) . ": $fault")
+        or diag(substr($j->{log}, 0, 3000));
+}
+{
+    my $j = logged(program('made'), spares => 0, env => $all, fault => 'win.made:*:*:late');
+    like($j->{result}, qr/^OK step 40 hash \w+ 0 wrong/, 'locks of windows that are being made')
+        or diag(substr($j->{log}, 0, 3000));
+}
+
 # ---- a whole job goes on from files, with the memory of MPI_Win_allocate
 
 {

@@ -88,6 +88,7 @@ static struct ftk_win *make(struct ftk_vcomm *parent, const struct arguments *a,
         return NULL;
     }
     ftk_win_publish(w); /* a member that is further may already send */
+    (void)FTK_FAULT("win.made");
     *rc = tell_places(w, a);
     if (*rc == MPI_SUCCESS)
         return w;
