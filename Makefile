@@ -112,6 +112,12 @@ FCFLAGS = $(CFLAGS_ALL) -idirafter $(FORTRAN_INCLUDE) # C that reads Fortran's d
 FFLAGS_ALL = -std=f2018 $(CC_OPT) -Wall -Wextra $(if $(WERROR),-Werror) $(FFLAGS)
 FFLAGS_OLD = -std=legacy $(CC_OPT) -Wall $(if $(WERROR),-Werror) $(FFLAGS)
 
+# OpenSHMEM, for programs that survive by the message log.  There is no static library: its variables
+# would be among those of the program, which are symmetric memory.
+SHMEM := $(if $(LAYER),$(BUILD)/libftkit_shmem)
+SHMEM_OBJ := $(patsubst bindings/shmem/%.c,$(BUILD)/shmem/%.o,$(wildcard bindings/shmem/*.c))
+SHMEM_OUT := $(if $(SHMEM),$(foreach e,so.$(VERSION) so so.$(SOVERSION),$(SHMEM).$e))
+
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 # those in Fortran, in a directory of their own because one is named as its twin in C
 FEX := $(FMOD)/examples
@@ -127,6 +133,7 @@ FTESTS := $(if $(FORTRAN),$(patsubst tests/fortran/%.f90,$(BUILD)/ftests/%,$(wil
 FBIND := $(if $(FORTRAN),$(foreach b,mpifh mpi f08,$(foreach p,regions $(if $(LAYER),calls bare \
     refused windows),$(BUILD)/ftests/$p_$b)))
 FTESTS += $(FBIND) $(if $(and $(FORTRAN),$(LAYER)),$(foreach b,MPIFH F08,$(BUILD)/ftests/past_$b))
+SHMEM_TESTS := $(if $(SHMEM),$(patsubst tests/shmem/%.c,$(BUILD)/shmem-tests/%,$(wildcard tests/shmem/*.c)))
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
 # the examples again, with fault points, for the failure tests
 EXAMPLES_FLT := $(patsubst examples/%.c,$(BUILD)/flt-examples/%,$(wildcard examples/*.c)) \
@@ -146,7 +153,7 @@ MANUAL := $(BUILD)/manual
 all: lib $(PROGRAM) $(MANUAL)/stamp $(EXAMPLES) $(FEXAMPLES)
 deps: $(BUILD)/mpi.mk
 	@sed -n 's/^# /ftkit: /p' $<
-lib: $(LIBS_OUT) $(FLIB_OUT)
+lib: $(LIBS_OUT) $(FLIB_OUT) $(SHMEM_OUT)
 
 # what depends on the functions of this MPI; only files that change are written
 GEN_MPI := $(addprefix $(GEN)/,pmpi.h mpi_real.h mpi_calls.h mpi_calls.c wrap.c wrap_fortran.c \
@@ -239,6 +246,19 @@ $(BUILD)/libftkit_fortran.so.$(VERSION): $(FLIB_OBJ) bindings/fortran/libftkit_f
 	    -Wl,-rpath,'$$ORIGIN' \
 	    -Wl,--version-script=bindings/fortran/libftkit_fortran.map -Wl,--no-undefined \
 	    -o $@ $(FLIB_OBJ) $(SO) -lpthread $(LDFLAGS)
+
+$(BUILD)/shmem/%.o: bindings/shmem/%.c $(BUILD)/mpi.mk
+	@$(say) mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+# its calls of MPI go to libftkit_mpi beside it
+$(BUILD)/libftkit_shmem.so.$(VERSION): $(SHMEM_OBJ) bindings/shmem/libftkit_shmem.map \
+    $(BUILD)/libftkit_mpi.so $(BUILD)/libftkit_mpi.so.$(SOVERSION) $(BUILD)/libftkit.so \
+    $(BUILD)/libftkit.so.$(SOVERSION)
+	@$(say)
+	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit_shmem.so.$(SOVERSION) \
+	    -Wl,-rpath,'$$ORIGIN' \
+	    -Wl,--version-script=bindings/shmem/libftkit_shmem.map -Wl,--no-undefined \
+	    -o $@ $(SHMEM_OBJ) $(BUILD)/libftkit_mpi.so $(BUILD)/libftkit.so $(LDFLAGS)
 
 $(BUILD)/%.so $(BUILD)/%.so.$(SOVERSION): $(BUILD)/%.so.$(VERSION)
 	ln -sf $(<F) $(BUILD)/$*.so
@@ -357,6 +377,11 @@ $(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(BUILD)/state.o $(LAYER) $(TES
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -o $@ $< $(BUILD)/handles.o \
 	    $(BUILD)/state.o $(WRAPPED:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+# with the shared libraries, as programs of SHMEM have to be
+$(BUILD)/shmem-tests/%: tests/shmem/%.c $(SHMEM_OUT)
+	@$(say) mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -Ibindings/shmem -no-pie -MMD -MP -o $@ $< -L$(BUILD) \
+	    -Wl,-rpath,$(abspath $(BUILD)) -lftkit_shmem -lftkit_mpi -lftkit $(LDFLAGS)
 $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
@@ -388,7 +413,7 @@ fuzz: $(BUILD)/mpi.mk
 	    -fno-sanitize-recover=undefined" fuzzers
 	BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) scripts/fuzz $(notdir $(FUZZ))
 
-tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so $(BUILD)/hang.so $(BUILD)/count.so
+tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(SHMEM_TESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so $(BUILD)/hang.so $(BUILD)/count.so
 check: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
 check-source: tests
@@ -431,6 +456,12 @@ install: all
 	$(if $(FLIB),install -d $(D)/include/ftkit-fortran-$(FORTRAN))
 	$(if $(FLIB),install -m 644 $(FMOD)/ftkit.mod $(D)/include/ftkit-fortran-$(FORTRAN)/ftkit.mod)
 	$(if $(FLIB),$(SUBST) scripts/ftkit-fortran.pc.in >$(D)/lib/pkgconfig/ftkit-fortran.pc)
+	$(if $(SHMEM),install -d $(D)/include/ftkit-shmem)
+	$(if $(SHMEM),install -m 644 bindings/shmem/shmem.h $(D)/include/ftkit-shmem/shmem.h)
+	$(if $(SHMEM),install -m 755 $(SHMEM).so.$(VERSION) $(D)/lib)
+	$(if $(SHMEM),ln -sf libftkit_shmem.so.$(VERSION) $(D)/lib/libftkit_shmem.so.$(SOVERSION))
+	$(if $(SHMEM),ln -sf libftkit_shmem.so.$(SOVERSION) $(D)/lib/libftkit_shmem.so)
+	$(if $(SHMEM),$(SUBST) scripts/ftkit-shmem.pc.in >$(D)/lib/pkgconfig/ftkit-shmem.pc)
 	$(SUBST) scripts/ftkit-config.cmake.in >$(D)/lib/cmake/ftkit/ftkit-config.cmake
 	$(SUBST) scripts/ftkit-config-version.cmake.in \
 	    >$(D)/lib/cmake/ftkit/ftkit-config-version.cmake

@@ -267,6 +267,56 @@ END
     unlike(`readelf -d '$d/prog'`, qr/NEEDED.*libftkit/, '... needs no libftkit*.so') if $d;
 }
 
+# ---- OpenSHMEM -----------------------------------------------------------------------------
+
+write_file("$tmp/shmem.c", <<'END');
+#include <shmem.h>
+#include <stdio.h>
+
+static long from;
+
+int main(void)
+{
+    shmem_init();
+    const int me = shmem_my_pe(), n = shmem_n_pes();
+    shmem_long_p(&from, me + 1, (me + 1) % n);
+    shmem_barrier_all();
+    const int good = from == (me + n - 1) % n + 1 && shmem_checkpoint_all() == SHMEM_FT_SUCCESS;
+    if (me == 0 && good)
+        puts("a put has come");
+    shmem_finalize();
+    return !good;
+}
+END
+SKIP: {
+    skip 'no message log with this MPI', 1 unless $ulfm;
+    ok(-s "$usr/$_", "$_ is there") for 'include/ftkit-shmem/shmem.h', map {"lib/$_"}
+        qw(libftkit_shmem.so libftkit_shmem.so.0 libftkit_shmem.so.0.1.0 pkgconfig/ftkit-shmem.pc);
+    my @names = map { (split)[-1] =~ s/\@.*//r } split /\n/,
+        `nm -D --defined-only '$usr/lib/libftkit_shmem.so'`;
+    my %shmem = map { $_ => 1 } qw(FTKIT_SHMEM_0 start_pes _my_pe _num_pes shmalloc shrealloc shmemalign shfree);
+    cmp_ok(scalar @names, '>', 400, 'the library for OpenSHMEM has its calls');
+    is(join(' ', grep { !/^shmem_/ && !$shmem{$_} } @names), '', '... and exports nothing else');
+    chomp(my $spc = `pkg-config --cflags --libs ftkit-shmem`);
+    local @ENV{qw(PATH LD_LIBRARY_PATH)} = ("$usr/bin:$ENV{PATH}", "$usr/lib");
+    my $in = sprintf '%s/shmem', $tmp;
+    mkdir $in;
+    my $go = 'ftkit run --no-relaunch -n 2 --spares 0 --';
+    run('OpenSHMEM: builds with pkg-config',
+        "$mpicc -std=c11 @warn $tmp/shmem.c $spc -o prog && $go ./prog", $in);
+    like($out, qr/^\0?a put has come$/m, '... and works');
+    run('OpenSHMEM: the header alone in C++', "cp $tmp/shmem.c one.cpp && $mpicxx -std=c++17 "
+        . "-Wall -Wextra -Werror one.cpp $spc -o prog_cxx && $go ./prog_cxx", $in) if have($mpicxx);
+    if (have('cmake')) {
+        write_file("$in/CMakeLists.txt", "cmake_minimum_required(VERSION 3.16)\nproject(user C)\n"
+            . "find_package(ftkit REQUIRED)\nadd_executable(prog_cmake ../shmem.c)\n"
+            . "target_link_libraries(prog_cmake ftkit::shmem)\n");
+        run('OpenSHMEM: builds with CMake', "cmake -DCMAKE_PREFIX_PATH=$usr -S . -B b && "
+            . "cmake --build b && $go b/prog_cmake", $in);
+        like($out, qr/^\0?a put has come$/m, '... and works');
+    }
+}
+
 # ---- CMake ---------------------------------------------------------------------------------
 
 SKIP: {

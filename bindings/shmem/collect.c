@@ -1,0 +1,171 @@
+/* Collective calls with data.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "own.h"
+
+/* Data of an active set that the calls can pass to MPI. */
+static bool begin(const char *call, void *dest, size_t n, size_t bytes, int start, int log_stride,
+    int size, struct ftk_shmem_set *s)
+{
+    struct ftk_shmem_place p;
+    if (!ftk_shmem_set(call, start, log_stride, size, s))
+        return false;
+    if (n > INT_MAX / bytes)
+        ftk_shmem_end("%s: %zu elements of %zu bytes: too many in one call", call, n, bytes);
+    return ftk_shmem_find(call, dest, n * bytes, ftk_shmem.me, &p);
+}
+
+/* ---- broadcast, collect -------------------------------------------------------------- */
+
+/* The root keeps its own dest. */
+static void broadcast(const char *call, void *dest, const void *source, size_t bytes, int root,
+    const struct ftk_shmem_set *s)
+{
+    if (root < 0 || root >= s->size)
+        ftk_shmem_end("%s: the root is %d, of a set of %d PEs", call, root, s->size);
+    void *data = s->rank == root ? (void *)(uintptr_t)source : dest;
+    (void)ftk_shmem_done(call, ftk_shmem_broadcast(s, root, data, bytes));
+}
+
+/* Each PE has a number of bytes of its own. */
+static void collect(
+    const char *call, void *dest, const void *source, size_t bytes, const struct ftk_shmem_set *s)
+{
+    const uint64_t mine = bytes;
+    uint64_t *all = calloc((size_t)s->size, sizeof *all);
+    char *at = dest;
+    struct ftk_shmem_place p;
+    if (!all)
+        ftk_shmem_end("%s: no memory", call);
+    bool good = ftk_shmem_done(call, ftk_shmem_gather(s, &mine, sizeof mine, all));
+    for (int i = 0; good && i < s->size; at += all[i++]) {
+        good = ftk_shmem_find(call, at, all[i], ftk_shmem.me, &p);
+        if (good && i == s->rank)
+            memmove(at, source, bytes);
+        if (good)
+            good = ftk_shmem_done(call, ftk_shmem_broadcast(s, i, at, all[i]));
+    }
+    free(all);
+}
+
+/* ---- all to all ------------------------------------------------------------------------ */
+
+static void *copy(const char *call, const void *source, size_t bytes)
+{
+    void *all = malloc(bytes + 1);
+    if (!all)
+        ftk_shmem_end("%s: no memory", call);
+    memcpy(all, source, bytes);
+    return all;
+}
+
+static void alltoall(
+    const char *call, void *dest, const void *source, size_t bytes, const struct ftk_shmem_set *s)
+{
+    (void)ftk_shmem_done(call, ftk_shmem_exchange(s, source, bytes, dest));
+}
+
+/* Element i of the block for PE k is at (k * n + i) * stride. */
+static void alltoalls(const char *call, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t n, size_t bytes, const struct ftk_shmem_set *s)
+{
+    const size_t all = n * (size_t)s->size;
+    if (dst < 1 || sst < 1)
+        ftk_shmem_end("%s: strides of %td and %td", call, dst, sst);
+    char *from = calloc(all + 1, bytes), *to = calloc(all + 1, bytes);
+    if (!from || !to)
+        ftk_shmem_end("%s: no memory", call);
+    for (size_t i = 0; i < all; i++)
+        memcpy(from + i * bytes, (const char *)source + i * (size_t)sst * bytes, bytes);
+    if (ftk_shmem_done(call, ftk_shmem_exchange(s, from, n * bytes, to)))
+        for (size_t i = 0; i < all; i++)
+            memcpy((char *)dest + i * (size_t)dst * bytes, to + i * bytes, bytes);
+    free(from);
+    free(to);
+}
+
+#define SET PE_start, logPE_stride, PE_size
+#define CALLS(bits)                                                                                \
+    void shmem_broadcast##bits(void *dest, const void *source, size_t nelems, int PE_root,         \
+        int PE_start, int logPE_stride, int PE_size, long *pSync)                                  \
+    {                                                                                              \
+        struct ftk_shmem_set s;                                                                    \
+        (void)pSync;                                                                               \
+        if (begin(__func__, dest, nelems, (bits) / 8, SET, &s))                                    \
+            broadcast(__func__, dest, source, nelems *((bits) / 8), PE_root, &s);                  \
+    }                                                                                              \
+    void shmem_collect##bits(void *dest, const void *source, size_t nelems, int PE_start,          \
+        int logPE_stride, int PE_size, long *pSync)                                                \
+    {                                                                                              \
+        struct ftk_shmem_set s;                                                                    \
+        (void)pSync;                                                                               \
+        if (begin(__func__, dest, nelems, (bits) / 8, SET, &s))                                    \
+            collect(__func__, dest, source, nelems *((bits) / 8), &s);                             \
+    }                                                                                              \
+    void shmem_fcollect##bits(void *dest, const void *source, size_t nelems, int PE_start,         \
+        int logPE_stride, int PE_size, long *pSync)                                                \
+    {                                                                                              \
+        struct ftk_shmem_set s;                                                                    \
+        (void)pSync;                                                                               \
+        if (begin(__func__, dest, nelems * (size_t)PE_size, (bits) / 8, SET, &s))                  \
+            (void)ftk_shmem_done(                                                                  \
+                __func__, ftk_shmem_gather(&s, source, nelems *((bits) / 8), dest));               \
+    }                                                                                              \
+    void shmem_alltoall##bits(void *dest, const void *source, size_t nelems, int PE_start,         \
+        int logPE_stride, int PE_size, long *pSync)                                                \
+    {                                                                                              \
+        struct ftk_shmem_set s;                                                                    \
+        (void)pSync;                                                                               \
+        if (begin(__func__, dest, nelems * (size_t)PE_size, (bits) / 8, SET, &s))                  \
+            alltoall(__func__, dest, source, nelems *((bits) / 8), &s);                            \
+    }                                                                                              \
+    void shmem_alltoalls##bits(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst,       \
+        size_t nelems, int PE_start, int logPE_stride, int PE_size, long *pSync)                   \
+    {                                                                                              \
+        struct ftk_shmem_set s;                                                                    \
+        (void)pSync;                                                                               \
+        if (begin(__func__, dest, nelems * (size_t)PE_size, (bits) / 8, SET, &s))                  \
+            alltoalls(__func__, dest, source, dst, sst, nelems, (bits) / 8, &s);                   \
+    }
+CALLS(32)
+CALLS(64)
+
+/* ---- reductions ------------------------------------------------------------------------ */
+
+/* dest and source may be the same. */
+static void reduce(const char *call, void *dest, const void *source, int n, size_t bytes,
+    MPI_Datatype type, MPI_Op op, const struct ftk_shmem_set *s)
+{
+    void *data = copy(call, source, (size_t)n * bytes);
+    if (ftk_shmem_done(call, ftk_shmem_reduce(s, data, n, type, op)))
+        memcpy(dest, data, (size_t)n * bytes);
+    free(data);
+}
+
+#define REDUCE(name, type, mpi, op, mpi_op)                                                        \
+    void shmem_##name##_##op##_to_all(type *dest, const type *source, int nreduce, int PE_start,   \
+        int logPE_stride, int PE_size, type *pWrk, long *pSync)                                    \
+    {                                                                                              \
+        struct ftk_shmem_set s;                                                                    \
+        (void)pWrk;                                                                                \
+        (void)pSync;                                                                               \
+        if (nreduce > 0 && begin(__func__, dest, (size_t)nreduce, sizeof *dest, SET, &s))          \
+            reduce(__func__, dest, source, nreduce, sizeof *dest, mpi, mpi_op, &s);                \
+    }
+#define BITS(name, type, mpi)                                                                      \
+    REDUCE(name, type, mpi, and, MPI_BAND)                                                         \
+    REDUCE(name, type, mpi, or, MPI_BOR)                                                           \
+    REDUCE(name, type, mpi, xor, MPI_BXOR)
+#define ORDER(name, type, mpi)                                                                     \
+    REDUCE(name, type, mpi, max, MPI_MAX)                                                          \
+    REDUCE(name, type, mpi, min, MPI_MIN)
+#define NUMBERS(name, type, mpi)                                                                   \
+    REDUCE(name, type, mpi, sum, MPI_SUM)                                                          \
+    REDUCE(name, type, mpi, prod, MPI_PROD)
+SHMEM_REDUCE_BITS(BITS)
+SHMEM_REDUCE_ORDER(ORDER)
+SHMEM_REDUCE_NUMBERS(NUMBERS)

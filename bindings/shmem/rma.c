@@ -1,0 +1,239 @@
+/* Put and get.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A put is copied into the queue of the window for its target; a call that waits sends what is in
+ * the queues.  So the buffer is free when the call returns, and puts to one PE keep their order. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "own.h"
+
+/* ---- places -------------------------------------------------------------------------- */
+
+bool ftk_shmem_find(
+    const char *call, const void *addr, size_t bytes, int pe, struct ftk_shmem_place *p)
+{
+    if (!ftk_shmem_ready(call))
+        return false;
+    for (int i = 0; i < FTK_SHMEM_SEGMENTS; i++) {
+        const struct ftk_shmem_segment *s = &ftk_shmem.seg[i];
+        const uintptr_t at = (uintptr_t)addr - (uintptr_t)s->base;
+        if (at >= s->bytes || bytes > s->bytes - at)
+            continue;
+        if (pe >= 0 && pe < ftk_shmem.n) {
+            *p = (struct ftk_shmem_place){ i, pe, (MPI_Aint)at };
+            return true;
+        }
+    }
+    if (ftkit_confirm(ftk_shmem.ft)) /* the arguments may come from what a lost PE has not sent */
+        return false;
+    if (pe < 0 || pe >= ftk_shmem.n)
+        ftk_shmem_end("%s: there is no PE %d, the last one is %d", call, pe, ftk_shmem.n - 1);
+    ftk_shmem_end("%s: %zu bytes at %p are not in symmetric memory", call, bytes, addr);
+}
+
+void ftk_shmem_begun(const struct ftk_shmem_place *p)
+{
+    ftk_shmem.open[p->segment][p->pe] = true;
+    ftk_shmem.any_open[p->segment] = true;
+}
+
+bool ftk_shmem_flush(const char *call, const struct ftk_shmem_place *p)
+{
+    ftk_shmem.open[p->segment][p->pe] = false;
+    return ftk_shmem_done(call, MPI_Win_flush(p->pe, ftk_shmem_win(p)));
+}
+
+bool ftk_shmem_flush_all(const char *call)
+{
+    bool good = true;
+    for (int i = 0; i < FTK_SHMEM_SEGMENTS; i++) {
+        if (good && ftk_shmem.any_open[i])
+            good = ftk_shmem_done(call, MPI_Win_flush_all(ftk_shmem.seg[i].win));
+        memset(ftk_shmem.open[i], 0, (size_t)ftk_shmem.n * sizeof *ftk_shmem.open[i]);
+        ftk_shmem.any_open[i] = false;
+    }
+    return good;
+}
+
+bool ftk_shmem_look(const char *call)
+{
+    return ftk_shmem_done(call, MPI_Win_sync(ftk_shmem.seg[FTK_SHMEM_HEAP].win));
+}
+
+int shmem_addr_accessible(const void *addr, int pe)
+{
+    bool in = false;
+    for (int i = 0; i < FTK_SHMEM_SEGMENTS; i++)
+        in = in || (uintptr_t)addr - (uintptr_t)ftk_shmem.seg[i].base < ftk_shmem.seg[i].bytes;
+    return in && shmem_pe_accessible(pe);
+}
+
+void *shmem_ptr(const void *dest, int pe)
+{
+    return pe == ftk_shmem.me && shmem_addr_accessible(dest, pe) ? (void *)(uintptr_t)dest : NULL;
+}
+
+/* ---- memory -------------------------------------------------------------------------- */
+
+enum direction { PUT, GET };
+#define MOST ((size_t)1 << 30) /* bytes of one operation of MPI */
+
+static int operate(
+    enum direction d, void *mine, size_t bytes, const struct ftk_shmem_place *p, size_t at)
+{
+    const int n = (int)bytes;
+    return d == PUT ? MPI_Put(
+               mine, n, MPI_BYTE, p->pe, p->at + (MPI_Aint)at, n, MPI_BYTE, ftk_shmem_win(p))
+                    : MPI_Get(mine, n, MPI_BYTE, p->pe, p->at + (MPI_Aint)at, n, MPI_BYTE,
+                        ftk_shmem_win(p));
+}
+
+/* Move bytes; false: a PE is lost, or there is nothing to do. */
+static bool move(
+    const char *call, enum direction d, void *mine, size_t bytes, const struct ftk_shmem_place *p)
+{
+    for (size_t at = 0; at < bytes; at += MOST) {
+        const size_t n = bytes - at < MOST ? bytes - at : MOST;
+        if (!ftk_shmem_done(call, operate(d, (char *)mine + at, n, p, at)))
+            return false;
+        ftk_shmem_begun(p);
+    }
+    return bytes > 0;
+}
+
+static size_t product(const char *call, size_t n, size_t bytes)
+{
+    if (n > PTRDIFF_MAX / bytes)
+        ftk_shmem_end("%s: %zu elements of %zu bytes", call, n, bytes);
+    return n * bytes;
+}
+
+static void put(const char *call, void *dest, const void *source, size_t n, size_t size, int pe)
+{
+    struct ftk_shmem_place p;
+    const size_t bytes = product(call, n, size);
+    if (ftk_shmem_find(call, dest, bytes, pe, &p))
+        (void)move(call, PUT, (void *)(uintptr_t)source, bytes, &p);
+}
+
+/* wait: the data are there when the call returns. */
+static void get(
+    const char *call, void *dest, const void *source, size_t n, size_t size, int pe, bool wait)
+{
+    struct ftk_shmem_place p;
+    const size_t bytes = product(call, n, size);
+    if (ftk_shmem_find(call, source, bytes, pe, &p) && move(call, GET, dest, bytes, &p) && wait
+        && ftk_shmem_flush_all(call))
+        return;
+}
+
+/* ---- strides --------------------------------------------------------------------------- */
+
+/* Elements with a distance between them. */
+static int spread(size_t n, ptrdiff_t stride, size_t bytes, MPI_Datatype *type)
+{
+    int rc = MPI_Type_create_hvector(
+        (int)n, (int)bytes, (MPI_Aint)(stride * (ptrdiff_t)bytes), MPI_BYTE, type);
+    return rc == MPI_SUCCESS ? MPI_Type_commit(type) : rc;
+}
+
+static bool strided(const char *call, enum direction d, void *mine, ptrdiff_t my_stride,
+    const void *there, ptrdiff_t stride, size_t n, size_t bytes, int pe)
+{
+    struct ftk_shmem_place p;
+    MPI_Datatype type[2] = { MPI_DATATYPE_NULL, MPI_DATATYPE_NULL };
+    if (n == 0 || !ftk_shmem_ready(call))
+        return false;
+    if (my_stride < 1 || stride < 1 || n > INT_MAX
+        || (size_t)stride > (size_t)PTRDIFF_MAX / bytes / n)
+        ftk_shmem_end("%s: %zu elements with strides of %td and %td", call, n, my_stride, stride);
+    if (!ftk_shmem_find(call, there, ((n - 1) * (size_t)stride + 1) * bytes, pe, &p))
+        return false;
+    int rc = spread(n, my_stride, bytes, &type[0]);
+    if (rc == MPI_SUCCESS)
+        rc = spread(n, stride, bytes, &type[1]);
+    if (rc == MPI_SUCCESS)
+        rc = d == PUT ? MPI_Put(mine, 1, type[0], pe, p.at, 1, type[1], ftk_shmem_win(&p))
+                      : MPI_Get(mine, 1, type[0], pe, p.at, 1, type[1], ftk_shmem_win(&p));
+    for (int i = 0; i < 2; i++)
+        if (type[i] != MPI_DATATYPE_NULL)
+            MPI_Type_free(&type[i]);
+    if (!ftk_shmem_done(call, rc))
+        return false;
+    ftk_shmem_begun(&p);
+    return d == PUT || ftk_shmem_flush_all(call);
+}
+
+/* ---- the calls ------------------------------------------------------------------------- */
+
+void shmem_putmem(void *dest, const void *source, size_t nelems, int pe)
+{
+    put(__func__, dest, source, nelems, 1, pe);
+}
+
+void shmem_getmem(void *dest, const void *source, size_t nelems, int pe)
+{
+    get(__func__, dest, source, nelems, 1, pe, true);
+}
+
+void shmem_putmem_nbi(void *dest, const void *source, size_t nelems, int pe)
+{
+    put(__func__, dest, source, nelems, 1, pe);
+}
+
+void shmem_getmem_nbi(void *dest, const void *source, size_t nelems, int pe)
+{
+    get(__func__, dest, source, nelems, 1, pe, false);
+}
+
+/* Six calls for elements of so many bytes. */
+#define CALLS(type, bytes, PUT_, GET_, PUT_NBI, GET_NBI, IPUT, IGET)                               \
+    void PUT_(type *dest, const type *source, size_t nelems, int pe)                               \
+    {                                                                                              \
+        put(__func__, dest, source, nelems, bytes, pe);                                            \
+    }                                                                                              \
+    void GET_(type *dest, const type *source, size_t nelems, int pe)                               \
+    {                                                                                              \
+        get(__func__, dest, source, nelems, bytes, pe, true);                                      \
+    }                                                                                              \
+    void PUT_NBI(type *dest, const type *source, size_t nelems, int pe)                            \
+    {                                                                                              \
+        put(__func__, dest, source, nelems, bytes, pe);                                            \
+    }                                                                                              \
+    void GET_NBI(type *dest, const type *source, size_t nelems, int pe)                            \
+    {                                                                                              \
+        get(__func__, dest, source, nelems, bytes, pe, false);                                     \
+    }                                                                                              \
+    void IPUT(type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) \
+    {                                                                                              \
+        (void)strided(                                                                             \
+            __func__, PUT, (void *)(uintptr_t)source, sst, dest, dst, nelems, bytes, pe);          \
+    }                                                                                              \
+    void IGET(type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) \
+    {                                                                                              \
+        (void)strided(__func__, GET, dest, dst, source, sst, nelems, bytes, pe);                   \
+    }
+
+#define SIZED(bits, bytes)                                                                         \
+    CALLS(void, bytes, shmem_put##bits, shmem_get##bits, shmem_put##bits##_nbi,                    \
+        shmem_get##bits##_nbi, shmem_iput##bits, shmem_iget##bits)
+SHMEM_SIZES(SIZED)
+
+#define TYPED(name, type, mpi)                                                                     \
+    CALLS(type, sizeof(type), shmem_##name##_put, shmem_##name##_get, shmem_##name##_put_nbi,      \
+        shmem_##name##_get_nbi, shmem_##name##_iput, shmem_##name##_iget)                          \
+    void shmem_##name##_p(type *dest, type value, int pe)                                          \
+    {                                                                                              \
+        put(__func__, dest, &value, 1, sizeof value, pe);                                          \
+    }                                                                                              \
+    type shmem_##name##_g(const type *source, int pe)                                              \
+    {                                                                                              \
+        type value = 0;                                                                            \
+        get(__func__, &value, source, 1, sizeof value, pe, true);                                  \
+        return value;                                                                              \
+    }
+SHMEM_RMA_TYPES(TYPED)
+SHMEM_RMA_NAMES(TYPED)

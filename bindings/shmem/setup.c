@@ -1,0 +1,253 @@
+/* shmem_init(), shmem_finalize(), and questions about the job.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The windows are made before ftkit_recover(), where a substitute makes them again.  Locks need a
+ * set, so shmem_init() writes one.  This set has no data of the program yet. */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "own.h"
+
+struct ftk_shmem ftk_shmem = { .seg = { { .win = MPI_WIN_NULL }, { .win = MPI_WIN_NULL } },
+    .comm = MPI_COMM_NULL };
+
+/* ---- errors -------------------------------------------------------------------------- */
+
+void ftk_shmem_end(const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "shmem: PE %d: %s\n", ftk_shmem.me, text);
+    (void)ftkit_abort(MPI_COMM_WORLD, EXIT_FAILURE); /* does not return */
+    abort();
+}
+
+bool ftk_shmem_ready(const char *call)
+{
+    if (!ftk_shmem.ft)
+        ftk_shmem_end("%s: call shmem_init before, and shmem_finalize behind", call);
+    return !ftkit_failed(ftk_shmem.ft);
+}
+
+bool ftk_shmem_done(const char *call, int rc)
+{
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    int len;
+    if (rc == MPI_SUCCESS)
+        return true;
+    if (ftkit_failed(ftk_shmem.ft) || ftkit_confirm(ftk_shmem.ft))
+        return false;
+    (void)MPI_Error_string(rc, text, &len); /* for the text only */
+    ftk_shmem_end("%s: %s", call, text);
+}
+
+/* A call of ftkit that has to succeed. */
+static void need(const char *call, int rc)
+{
+    if (rc < 0)
+        ftk_shmem_end("%s: %s: %s", call, ftkit_strerror(rc), ftkit_detail(ftk_shmem.ft));
+}
+
+/* ---- the begin ----------------------------------------------------------------------- */
+
+/* What windows with locks need, whatever the configuration says. */
+static void configure(void)
+{
+    static const char *const keys[][2] = { { "FTKIT_LOG_ENABLED", "true" },
+        { "FTKIT_LOG_TEAMS", "all" } };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (setenv(keys[i][0], keys[i][1], 1) != 0)
+            ftk_shmem_end("shmem_init: no memory");
+}
+
+static void make_window(struct ftk_shmem_segment *s)
+{
+    int rc = MPI_Win_create(s->base, (MPI_Aint)s->bytes, 1, MPI_INFO_NULL, ftk_shmem.comm, &s->win);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Win_set_errhandler(s->win, MPI_ERRORS_RETURN);
+    (void)ftk_shmem_done("shmem_init", rc); /* a lost PE is found behind ftkit_recover() */
+}
+
+bool ftk_shmem_lock_windows(void)
+{
+    bool good = true;
+    for (int i = 0; good && i < FTK_SHMEM_SEGMENTS; i++)
+        good = ftk_shmem_done("shmem_init", MPI_Win_lock_all(0, ftk_shmem.seg[i].win));
+    return good;
+}
+
+void ftk_shmem_halt(void)
+{
+    ftkit_ctx *ft = ftk_shmem.ft;
+    ftk_shmem.ft = NULL;
+    int rc = ftkit_close(&ft);
+    MPI_Finalize();
+    exit(rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+/* Write the set without data of the program, and take the locks.  A PE that is lost meanwhile takes
+ * all back to this set; its substitute comes here, too, and its first call of ftkit_checkpoint() is
+ * that in which the others were taken back. */
+static void begin(void)
+{
+    for (;;) {
+        need("shmem_init", ftkit_request(ftk_shmem.ft, 0));
+        const int rc = ftkit_checkpoint(ftk_shmem.ft);
+        need("shmem_init", rc);
+        if (rc == FTKIT_HALT)
+            ftk_shmem_halt();
+        if (ftk_shmem_lock_windows() && ftk_shmem_done("shmem_init", MPI_Barrier(ftk_shmem.comm)))
+            return;
+    }
+}
+
+static void open_memory(void)
+{
+    struct ftk_shmem *s = &ftk_shmem;
+    for (int i = 0; i < FTK_SHMEM_SEGMENTS; i++)
+        s->open[i] = calloc((size_t)s->n, sizeof *s->open[i]);
+    s->lost = calloc((size_t)s->n, sizeof *s->lost);
+    if (!s->open[FTK_SHMEM_HEAP] || !s->open[FTK_SHMEM_GLOBALS] || !s->lost)
+        ftk_shmem_end("shmem_init: no memory");
+    ftk_shmem_heap_open();
+    ftk_shmem_globals_open();
+    need("shmem_init", ftk_shmem_heap_register(s->ft));
+    need("shmem_init", ftk_shmem_globals_register(s->ft));
+    for (int i = 0; i < FTK_SHMEM_SEGMENTS; i++)
+        make_window(&s->seg[i]);
+}
+
+void shmem_init(void)
+{
+    struct ftk_shmem *s = &ftk_shmem;
+    ftkit_info info = { .size = sizeof info };
+    int is_open;
+    uint64_t set = 0;
+    if (s->ft)
+        ftk_shmem_end("shmem_init: called twice");
+    configure();
+    MPI_Initialized(&is_open);
+    if (!is_open)
+        MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &s->me);
+    need("shmem_init", ftkit_open(MPI_COMM_WORLD, getenv("FTKIT_CONFIG"), &s->ft));
+    need("shmem_init", ftkit_bind_comm(s->ft, &s->comm));
+    MPI_Comm_rank(s->comm, &s->me);
+    MPI_Comm_size(s->comm, &s->n);
+    open_memory();
+    need("shmem_init", ftkit_recover(s->ft, &set));
+    need("shmem_init", ftkit_query(s->ft, &info));
+    s->is_new = info.incarnation > 0;
+    s->restored = set > 0 && ftk_shmem_heap_saved();
+    s->begins = !s->restored;
+    if (s->begins)
+        begin();
+}
+
+/* ---- the end ------------------------------------------------------------------------- */
+
+/* A PE was lost behind the last shmem_checkpoint_all(): this process is the next. */
+_Noreturn static void give_up(void)
+{
+    fprintf(stderr,
+        "shmem: PE %d: a PE was lost behind the last shmem_checkpoint_all: the job begins "
+        "again\n",
+        ftk_shmem.me);
+    exit(EXIT_FAILURE); /* with an open context this is a loss */
+}
+
+void shmem_finalize(void)
+{
+    struct ftk_shmem *s = &ftk_shmem;
+    (void)ftk_shmem_ready("shmem_finalize"); /* after a loss ftkit_finish() says so */
+    (void)ftk_shmem_flush_all("shmem_finalize");
+    const int rc = ftkit_finish(s->ft);
+    need("shmem_finalize", rc);
+    if (rc == FTKIT_HALT)
+        ftk_shmem_halt();
+    if (rc != FTKIT_OK)
+        give_up();
+    for (int i = 0; i < FTK_SHMEM_SEGMENTS; i++) {
+        if (ftk_shmem_done("shmem_finalize", MPI_Win_unlock_all(s->seg[i].win)))
+            (void)ftk_shmem_done("shmem_finalize", MPI_Win_free(&s->seg[i].win));
+        free(s->open[i]);
+    }
+    ftkit_ctx *ft = s->ft;
+    s->ft = NULL;
+    if (ftkit_close(&ft) < 0) {
+        fprintf(stderr, "shmem: PE %d: %s\n", s->me, ftkit_detail(NULL));
+        exit(EXIT_FAILURE);
+    }
+    free(s->lost);
+    ftk_shmem_heap_close();
+    MPI_Finalize();
+}
+
+static void finalize_at_exit(int status, void *arg)
+{
+    (void)arg;
+    if (status == 0 && ftk_shmem.ft)
+        shmem_finalize();
+}
+
+void start_pes(int npes)
+{
+    (void)npes; /* the standard ignores this number, too */
+    if (ftk_shmem.ft)
+        return;
+    shmem_init();
+    if (on_exit(finalize_at_exit, NULL) != 0)
+        ftk_shmem_end("start_pes: no memory");
+}
+
+void shmem_global_exit(int status)
+{
+    (void)ftkit_abort(MPI_COMM_WORLD, status); /* does not return */
+    abort();
+}
+
+/* ---- questions ----------------------------------------------------------------------- */
+
+int shmem_my_pe(void)
+{
+    return ftk_shmem.me;
+}
+
+int shmem_n_pes(void)
+{
+    return ftk_shmem.n;
+}
+
+int _my_pe(void)
+{
+    return ftk_shmem.me;
+}
+
+int _num_pes(void)
+{
+    return ftk_shmem.n;
+}
+
+int shmem_pe_accessible(int pe)
+{
+    return pe >= 0 && pe < ftk_shmem.n;
+}
+
+void shmem_info_get_version(int *major, int *minor)
+{
+    *major = SHMEM_MAJOR_VERSION;
+    *minor = SHMEM_MINOR_VERSION;
+}
+
+void shmem_info_get_name(char *name)
+{
+    memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
+}

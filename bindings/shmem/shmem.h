@@ -1,0 +1,462 @@
+/* OpenSHMEM 1.4 without contexts and threads, for jobs that survive the loss of PEs.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The use is in docs/shmem.md.  Symmetric memory is what shmem_malloc() gives, and the global and
+ * static variables of the program.  shmem_checkpoint_all() saves all of it, so that nothing has to
+ * be listed. */
+#ifndef FTKIT_SHMEM_H
+#define FTKIT_SHMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+#include <complex>
+#define SHMEM_COMPLEX(type) std::complex<type>
+extern "C" {
+#else
+#define SHMEM_COMPLEX(type) type _Complex
+#endif
+
+#if defined(__GNUC__)
+#define SHMEM_API __attribute__((visibility("default")))
+#else
+#define SHMEM_API
+#endif
+
+#define SHMEM_MAJOR_VERSION 1
+#define SHMEM_MINOR_VERSION 4
+#define SHMEM_VENDOR_STRING "ftkit"
+#define SHMEM_MAX_NAME_LEN 64
+#define _SHMEM_MAJOR_VERSION SHMEM_MAJOR_VERSION
+#define _SHMEM_MINOR_VERSION SHMEM_MINOR_VERSION
+
+/* Collective calls take these arrays as the standard says, and do not use them. */
+#define SHMEM_SYNC_SIZE 1
+#define SHMEM_BCAST_SYNC_SIZE SHMEM_SYNC_SIZE
+#define SHMEM_BARRIER_SYNC_SIZE SHMEM_SYNC_SIZE
+#define SHMEM_COLLECT_SYNC_SIZE SHMEM_SYNC_SIZE
+#define SHMEM_REDUCE_SYNC_SIZE SHMEM_SYNC_SIZE
+#define SHMEM_ALLTOALL_SYNC_SIZE SHMEM_SYNC_SIZE
+#define SHMEM_ALLTOALLS_SYNC_SIZE SHMEM_SYNC_SIZE
+#define SHMEM_REDUCE_MIN_WRKDATA_SIZE 1
+#define SHMEM_SYNC_VALUE 0L
+
+enum shmem_cmp {
+    SHMEM_CMP_EQ,
+    SHMEM_CMP_NE,
+    SHMEM_CMP_GT,
+    SHMEM_CMP_LE,
+    SHMEM_CMP_LT,
+    SHMEM_CMP_GE
+};
+
+/* ---- Types: X(name, type, type of MPI) ------------------------------------------------- */
+
+#define SHMEM_INTEGERS(X)                                                                          \
+    X(int, int, MPI_INT)                                                                           \
+    X(long, long, MPI_LONG)                                                                        \
+    X(longlong, long long, MPI_LONG_LONG)                                                          \
+    X(uint, unsigned, MPI_UNSIGNED)                                                                \
+    X(ulong, unsigned long, MPI_UNSIGNED_LONG)                                                     \
+    X(ulonglong, unsigned long long, MPI_UNSIGNED_LONG_LONG)
+/* Other names of types that are in the lists beside this one. */
+#define SHMEM_SIZED_INTEGERS(X)                                                                    \
+    X(int32, int32_t, MPI_INT32_T)                                                                 \
+    X(int64, int64_t, MPI_INT64_T)                                                                 \
+    X(uint32, uint32_t, MPI_UINT32_T)                                                              \
+    X(uint64, uint64_t, MPI_UINT64_T)
+#define SHMEM_ADDRESS_INTEGERS(X)                                                                  \
+    X(size, size_t, sizeof(size_t) == 8 ? MPI_UINT64_T : MPI_UINT32_T)                             \
+    X(ptrdiff, ptrdiff_t, sizeof(ptrdiff_t) == 8 ? MPI_INT64_T : MPI_INT32_T)
+#define SHMEM_REALS(X)                                                                             \
+    X(float, float, MPI_FLOAT)                                                                     \
+    X(double, double, MPI_DOUBLE)
+#define SHMEM_SHORTS(X)                                                                            \
+    X(short, short, MPI_SHORT)                                                                     \
+    X(ushort, unsigned short, MPI_UNSIGNED_SHORT)
+
+/* put, get and their kin: each type of C once ... */
+#define SHMEM_RMA_TYPES(X)                                                                         \
+    SHMEM_INTEGERS(X)                                                                              \
+    SHMEM_REALS(X)                                                                                 \
+    SHMEM_SHORTS(X)                                                                                \
+    X(longdouble, long double, MPI_LONG_DOUBLE)                                                    \
+    X(char, char, MPI_CHAR)                                                                        \
+    X(schar, signed char, MPI_SIGNED_CHAR)                                                         \
+    X(uchar, unsigned char, MPI_UNSIGNED_CHAR)
+/* ... and their other names */
+#define SHMEM_RMA_NAMES(X)                                                                         \
+    SHMEM_SIZED_INTEGERS(X)                                                                        \
+    SHMEM_ADDRESS_INTEGERS(X)                                                                      \
+    X(int8, int8_t, MPI_INT8_T)                                                                    \
+    X(int16, int16_t, MPI_INT16_T)                                                                 \
+    X(uint8, uint8_t, MPI_UINT8_T)                                                                 \
+    X(uint16, uint16_t, MPI_UINT16_T)
+/* wait_until, test */
+#define SHMEM_SYNC_TYPES(X) SHMEM_INTEGERS(X) SHMEM_SHORTS(X)
+#define SHMEM_SYNC_NAMES(X) SHMEM_SIZED_INTEGERS(X) SHMEM_ADDRESS_INTEGERS(X)
+/* atomic calls on bits */
+#define SHMEM_BIT_TYPES(X)                                                                         \
+    X(uint, unsigned, MPI_UNSIGNED)                                                                \
+    X(ulong, unsigned long, MPI_UNSIGNED_LONG)                                                     \
+    X(ulonglong, unsigned long long, MPI_UNSIGNED_LONG_LONG)
+#define SHMEM_BIT_NAMES(X) SHMEM_SIZED_INTEGERS(X)
+/* atomic calls of OpenSHMEM before 1.4 */
+#define SHMEM_OLD_TYPES(X)                                                                         \
+    X(int, int, MPI_INT)                                                                           \
+    X(long, long, MPI_LONG)                                                                        \
+    X(longlong, long long, MPI_LONG_LONG)
+/* reductions: X(name, type, type of MPI) */
+#define SHMEM_REDUCE_BITS(X) SHMEM_OLD_TYPES(X) X(short, short, MPI_SHORT)
+#define SHMEM_REDUCE_ORDER(X)                                                                      \
+    SHMEM_REDUCE_BITS(X) SHMEM_REALS(X) X(longdouble, long double, MPI_LONG_DOUBLE)
+#define SHMEM_REDUCE_NUMBERS(X)                                                                    \
+    SHMEM_REDUCE_ORDER(X)                                                                          \
+    X(complexf, SHMEM_COMPLEX(float), MPI_C_FLOAT_COMPLEX)                                         \
+    X(complexd, SHMEM_COMPLEX(double), MPI_C_DOUBLE_COMPLEX)
+
+/* ---- The library ----------------------------------------------------------------------- */
+
+SHMEM_API void shmem_init(void);
+SHMEM_API void shmem_finalize(void);
+SHMEM_API void shmem_global_exit(int status);
+SHMEM_API int shmem_my_pe(void);
+SHMEM_API int shmem_n_pes(void);
+SHMEM_API int shmem_pe_accessible(int pe);
+SHMEM_API int shmem_addr_accessible(const void *addr, int pe);
+/** The address itself for the own PE, and NULL for all others. */
+SHMEM_API void *shmem_ptr(const void *dest, int pe);
+SHMEM_API void shmem_info_get_version(int *major, int *minor);
+SHMEM_API void shmem_info_get_name(char *name);
+
+/** As shmem_init(); shmem_finalize() is called at the end of the program. */
+SHMEM_API void start_pes(int npes);
+SHMEM_API int _my_pe(void);
+SHMEM_API int _num_pes(void);
+
+/* ---- Symmetric memory: collective, with the same arguments on all PEs ---------------------- */
+
+/** All of these return NULL on all PEs when the heap is exhausted, or when the PEs do not ask for
+ * the same; a line says which. */
+SHMEM_API void *shmem_malloc(size_t size);
+SHMEM_API void *shmem_calloc(size_t count, size_t size);
+SHMEM_API void *shmem_realloc(void *ptr, size_t size);
+SHMEM_API void *shmem_align(size_t alignment, size_t size);
+SHMEM_API void shmem_free(void *ptr);
+SHMEM_API void *shmalloc(size_t size);
+SHMEM_API void *shrealloc(void *ptr, size_t size);
+SHMEM_API void *shmemalign(size_t alignment, size_t size);
+SHMEM_API void shfree(void *ptr);
+
+/* ---- Put and get ------------------------------------------------------------------------- */
+
+SHMEM_API void shmem_putmem(void *dest, const void *source, size_t nelems, int pe);
+SHMEM_API void shmem_getmem(void *dest, const void *source, size_t nelems, int pe);
+SHMEM_API void shmem_putmem_nbi(void *dest, const void *source, size_t nelems, int pe);
+SHMEM_API void shmem_getmem_nbi(void *dest, const void *source, size_t nelems, int pe);
+
+#define SHMEM_RMA_DECLARE(name, type, mpi)                                                         \
+    SHMEM_API void shmem_##name##_put(type *dest, const type *source, size_t nelems, int pe);      \
+    SHMEM_API void shmem_##name##_get(type *dest, const type *source, size_t nelems, int pe);      \
+    SHMEM_API void shmem_##name##_put_nbi(type *dest, const type *source, size_t nelems, int pe);  \
+    SHMEM_API void shmem_##name##_get_nbi(type *dest, const type *source, size_t nelems, int pe);  \
+    SHMEM_API void shmem_##name##_p(type *dest, type value, int pe);                               \
+    SHMEM_API type shmem_##name##_g(const type *source, int pe);                                   \
+    SHMEM_API void shmem_##name##_iput(                                                            \
+        type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);      \
+    SHMEM_API void shmem_##name##_iget(                                                            \
+        type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
+SHMEM_RMA_TYPES(SHMEM_RMA_DECLARE)
+SHMEM_RMA_NAMES(SHMEM_RMA_DECLARE)
+#undef SHMEM_RMA_DECLARE
+
+/* Elements of so many bits: X(bits, bytes). */
+#define SHMEM_SIZES(X) X(8, 1) X(16, 2) X(32, 4) X(64, 8) X(128, 16)
+#define SHMEM_SIZE_DECLARE(bits, bytes)                                                            \
+    SHMEM_API void shmem_put##bits(void *dest, const void *source, size_t nelems, int pe);         \
+    SHMEM_API void shmem_get##bits(void *dest, const void *source, size_t nelems, int pe);         \
+    SHMEM_API void shmem_put##bits##_nbi(void *dest, const void *source, size_t nelems, int pe);   \
+    SHMEM_API void shmem_get##bits##_nbi(void *dest, const void *source, size_t nelems, int pe);   \
+    SHMEM_API void shmem_iput##bits(                                                               \
+        void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);      \
+    SHMEM_API void shmem_iget##bits(                                                               \
+        void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
+SHMEM_SIZES(SHMEM_SIZE_DECLARE)
+#undef SHMEM_SIZE_DECLARE
+
+/* ---- Atomic calls ------------------------------------------------------------------------ */
+
+#define SHMEM_AMO_DECLARE(name, type, mpi)                                                         \
+    SHMEM_API type shmem_##name##_atomic_compare_swap(type *dest, type cond, type value, int pe);  \
+    SHMEM_API type shmem_##name##_atomic_fetch_inc(type *dest, int pe);                            \
+    SHMEM_API void shmem_##name##_atomic_inc(type *dest, int pe);                                  \
+    SHMEM_API type shmem_##name##_atomic_fetch_add(type *dest, type value, int pe);                \
+    SHMEM_API void shmem_##name##_atomic_add(type *dest, type value, int pe);
+#define SHMEM_SWAP_DECLARE(name, type, mpi)                                                        \
+    SHMEM_API type shmem_##name##_atomic_fetch(const type *source, int pe);                        \
+    SHMEM_API void shmem_##name##_atomic_set(type *dest, type value, int pe);                      \
+    SHMEM_API type shmem_##name##_atomic_swap(type *dest, type value, int pe);
+#define SHMEM_BIT_DECLARE(name, type, mpi)                                                         \
+    SHMEM_API type shmem_##name##_atomic_fetch_and(type *dest, type value, int pe);                \
+    SHMEM_API void shmem_##name##_atomic_and(type *dest, type value, int pe);                      \
+    SHMEM_API type shmem_##name##_atomic_fetch_or(type *dest, type value, int pe);                 \
+    SHMEM_API void shmem_##name##_atomic_or(type *dest, type value, int pe);                       \
+    SHMEM_API type shmem_##name##_atomic_fetch_xor(type *dest, type value, int pe);                \
+    SHMEM_API void shmem_##name##_atomic_xor(type *dest, type value, int pe);
+#define SHMEM_OLD_DECLARE(name, type, mpi)                                                         \
+    SHMEM_API type shmem_##name##_cswap(type *dest, type cond, type value, int pe);                \
+    SHMEM_API type shmem_##name##_finc(type *dest, int pe);                                        \
+    SHMEM_API void shmem_##name##_inc(type *dest, int pe);                                         \
+    SHMEM_API type shmem_##name##_fadd(type *dest, type value, int pe);                            \
+    SHMEM_API void shmem_##name##_add(type *dest, type value, int pe);
+#define SHMEM_OLD_SWAP_DECLARE(name, type, mpi)                                                    \
+    SHMEM_API type shmem_##name##_fetch(const type *source, int pe);                               \
+    SHMEM_API void shmem_##name##_set(type *dest, type value, int pe);                             \
+    SHMEM_API type shmem_##name##_swap(type *dest, type value, int pe);
+SHMEM_INTEGERS(SHMEM_AMO_DECLARE)
+SHMEM_SIZED_INTEGERS(SHMEM_AMO_DECLARE)
+SHMEM_ADDRESS_INTEGERS(SHMEM_AMO_DECLARE)
+SHMEM_INTEGERS(SHMEM_SWAP_DECLARE)
+SHMEM_SIZED_INTEGERS(SHMEM_SWAP_DECLARE)
+SHMEM_ADDRESS_INTEGERS(SHMEM_SWAP_DECLARE)
+SHMEM_REALS(SHMEM_SWAP_DECLARE)
+SHMEM_BIT_TYPES(SHMEM_BIT_DECLARE)
+SHMEM_BIT_NAMES(SHMEM_BIT_DECLARE)
+SHMEM_OLD_TYPES(SHMEM_OLD_DECLARE)
+SHMEM_OLD_TYPES(SHMEM_OLD_SWAP_DECLARE)
+SHMEM_REALS(SHMEM_OLD_SWAP_DECLARE)
+#undef SHMEM_AMO_DECLARE
+#undef SHMEM_SWAP_DECLARE
+#undef SHMEM_BIT_DECLARE
+#undef SHMEM_OLD_DECLARE
+#undef SHMEM_OLD_SWAP_DECLARE
+
+/* ---- Order, and waiting -------------------------------------------------------------------- */
+
+SHMEM_API void shmem_fence(void);
+SHMEM_API void shmem_quiet(void);
+SHMEM_API void shmem_barrier_all(void);
+SHMEM_API void shmem_sync_all(void);
+SHMEM_API void shmem_barrier(int PE_start, int logPE_stride, int PE_size, long *pSync);
+SHMEM_API void shmem_sync(int PE_start, int logPE_stride, int PE_size, long *pSync);
+
+/** Also these return when a PE is lost: the next call is then shmem_checkpoint_all(). */
+#define SHMEM_WAIT_DECLARE(name, type, mpi)                                                        \
+    SHMEM_API void shmem_##name##_wait_until(type *ivar, int cmp, type cmp_value);                 \
+    SHMEM_API int shmem_##name##_test(type *ivar, int cmp, type cmp_value);
+SHMEM_SYNC_TYPES(SHMEM_WAIT_DECLARE)
+SHMEM_SYNC_NAMES(SHMEM_WAIT_DECLARE)
+#undef SHMEM_WAIT_DECLARE
+
+SHMEM_API void shmem_set_lock(long *lock);
+SHMEM_API void shmem_clear_lock(long *lock);
+/** 0: this PE has the lock now; 1: another one has it. */
+SHMEM_API int shmem_test_lock(long *lock);
+
+/* ---- Collective calls ---------------------------------------------------------------------- */
+
+#define SHMEM_COLLECT_DECLARE(bits)                                                                \
+    SHMEM_API void shmem_broadcast##bits(void *dest, const void *source, size_t nelems,            \
+        int PE_root, int PE_start, int logPE_stride, int PE_size, long *pSync);                    \
+    SHMEM_API void shmem_collect##bits(void *dest, const void *source, size_t nelems,              \
+        int PE_start, int logPE_stride, int PE_size, long *pSync);                                 \
+    SHMEM_API void shmem_fcollect##bits(void *dest, const void *source, size_t nelems,             \
+        int PE_start, int logPE_stride, int PE_size, long *pSync);                                 \
+    SHMEM_API void shmem_alltoall##bits(void *dest, const void *source, size_t nelems,             \
+        int PE_start, int logPE_stride, int PE_size, long *pSync);                                 \
+    SHMEM_API void shmem_alltoalls##bits(void *dest, const void *source, ptrdiff_t dst,            \
+        ptrdiff_t sst, size_t nelems, int PE_start, int logPE_stride, int PE_size, long *pSync);
+SHMEM_COLLECT_DECLARE(32)
+SHMEM_COLLECT_DECLARE(64)
+#undef SHMEM_COLLECT_DECLARE
+
+#define SHMEM_REDUCE_DECLARE(name, type, op)                                                       \
+    SHMEM_API void shmem_##name##_##op##_to_all(type *dest, const type *source, int nreduce,       \
+        int PE_start, int logPE_stride, int PE_size, type *pWrk, long *pSync);
+#define SHMEM_BITS_DECLARE(name, type, mpi)                                                        \
+    SHMEM_REDUCE_DECLARE(name, type, and)                                                          \
+    SHMEM_REDUCE_DECLARE(name, type, or)                                                           \
+    SHMEM_REDUCE_DECLARE(name, type, xor)
+#define SHMEM_ORDER_DECLARE(name, type, mpi)                                                       \
+    SHMEM_REDUCE_DECLARE(name, type, max)                                                          \
+    SHMEM_REDUCE_DECLARE(name, type, min)
+#define SHMEM_NUMBERS_DECLARE(name, type, mpi)                                                     \
+    SHMEM_REDUCE_DECLARE(name, type, sum)                                                          \
+    SHMEM_REDUCE_DECLARE(name, type, prod)
+SHMEM_REDUCE_BITS(SHMEM_BITS_DECLARE)
+SHMEM_REDUCE_ORDER(SHMEM_ORDER_DECLARE)
+SHMEM_REDUCE_NUMBERS(SHMEM_NUMBERS_DECLARE)
+#undef SHMEM_REDUCE_DECLARE
+#undef SHMEM_BITS_DECLARE
+#undef SHMEM_ORDER_DECLARE
+#undef SHMEM_NUMBERS_DECLARE
+
+/* ---- Failures -------------------------------------------------------------------------------
+ * The four calls of P. Hao's checkpoint and restart for OpenSHMEM (University of Houston, 2016). */
+
+enum { SHMEM_FT_SUCCESS = 0, SHMEM_FT_FAILURE = 1 };
+enum { SHMEM_FT_PE_LOST = 1 }; /* a status of shmem_query_fault(): its process has ended */
+
+/**
+ * Save the symmetric memory of all PEs.
+ *
+ * @return SHMEM_FT_SUCCESS: it is saved; SHMEM_FT_FAILURE: a PE was lost since the last call.  Then
+ *         nothing was saved: a substitute has taken the place of each lost PE, and the symmetric
+ *         memory of all PEs is as it was saved last.  Call shmem_restart_pes().
+ *
+ * From the loss of a PE until this call the other calls do nothing, or what they give is not to be
+ * used.
+ * Collective: all PEs.
+ */
+SHMEM_API int shmem_checkpoint_all(void);
+
+/** The PEs that were lost, in rising order, and why: [*numpes] each, from malloc(), so free() both.
+ * Collective. */
+SHMEM_API void shmem_query_fault(int **pes, int **pes_status, size_t *numpes);
+
+/** Continue with the memory that was saved last.  @param pes [numpes] as of shmem_query_fault(); a
+ * PE that was not lost is an error, which ends the job.  Collective. */
+SHMEM_API void shmem_restart_pes(int *pes, size_t numpes);
+
+/** 1: the program begins, and has to set up its data; 0: this PE is a substitute, or the job goes
+ * on from files, and the memory is restored. */
+SHMEM_API int shmem_ft_algo_init(void);
+
+#ifdef __cplusplus
+} /* extern "C" */
+static inline void shmem_restart_pes(int *pes, size_t *numpes)
+{
+    shmem_restart_pes(pes, *numpes);
+}
+#else
+
+static inline size_t shmem_ft_number(size_t n)
+{
+    return n;
+}
+static inline size_t shmem_ft_number_at(const size_t *n)
+{
+    return *n;
+}
+/* The number, or its address as in listing 4.1. */
+#define shmem_restart_pes(pes, n)                                                                  \
+    shmem_restart_pes(pes, _Generic((n), size_t *                                                  \
+                                    : shmem_ft_number_at, default                                  \
+                                    : shmem_ft_number)(n))
+
+/* ---- Calls without a type in their name ------------------------------------------------------ */
+
+#define SHMEM_CALL_put(name, type, mpi)                                                            \
+    type:                                                                                          \
+    shmem_##name##_put,
+#define SHMEM_CALL_get(name, type, mpi)                                                            \
+    type:                                                                                          \
+    shmem_##name##_get,
+#define SHMEM_CALL_put_nbi(name, type, mpi)                                                        \
+    type:                                                                                          \
+    shmem_##name##_put_nbi,
+#define SHMEM_CALL_get_nbi(name, type, mpi)                                                        \
+    type:                                                                                          \
+    shmem_##name##_get_nbi,
+#define SHMEM_CALL_p(name, type, mpi)                                                              \
+    type:                                                                                          \
+    shmem_##name##_p,
+#define SHMEM_CALL_g(name, type, mpi)                                                              \
+    type:                                                                                          \
+    shmem_##name##_g,
+#define SHMEM_CALL_iput(name, type, mpi)                                                           \
+    type:                                                                                          \
+    shmem_##name##_iput,
+#define SHMEM_CALL_iget(name, type, mpi)                                                           \
+    type:                                                                                          \
+    shmem_##name##_iget,
+#define SHMEM_CALL_fetch(name, type, mpi)                                                          \
+    type:                                                                                          \
+    shmem_##name##_atomic_fetch,
+#define SHMEM_CALL_set(name, type, mpi)                                                            \
+    type:                                                                                          \
+    shmem_##name##_atomic_set,
+#define SHMEM_CALL_swap(name, type, mpi)                                                           \
+    type:                                                                                          \
+    shmem_##name##_atomic_swap,
+#define SHMEM_CALL_compare_swap(name, type, mpi)                                                   \
+    type:                                                                                          \
+    shmem_##name##_atomic_compare_swap,
+#define SHMEM_CALL_fetch_inc(name, type, mpi)                                                      \
+    type:                                                                                          \
+    shmem_##name##_atomic_fetch_inc,
+#define SHMEM_CALL_inc(name, type, mpi)                                                            \
+    type:                                                                                          \
+    shmem_##name##_atomic_inc,
+#define SHMEM_CALL_fetch_add(name, type, mpi)                                                      \
+    type:                                                                                          \
+    shmem_##name##_atomic_fetch_add,
+#define SHMEM_CALL_add(name, type, mpi)                                                            \
+    type:                                                                                          \
+    shmem_##name##_atomic_add,
+#define SHMEM_CALL_fetch_and(name, type, mpi)                                                      \
+    type:                                                                                          \
+    shmem_##name##_atomic_fetch_and,
+#define SHMEM_CALL_and(name, type, mpi)                                                            \
+    type:                                                                                          \
+    shmem_##name##_atomic_and,
+#define SHMEM_CALL_fetch_or(name, type, mpi)                                                       \
+    type:                                                                                          \
+    shmem_##name##_atomic_fetch_or,
+#define SHMEM_CALL_or(name, type, mpi)                                                             \
+    type:                                                                                          \
+    shmem_##name##_atomic_or,
+#define SHMEM_CALL_fetch_xor(name, type, mpi)                                                      \
+    type:                                                                                          \
+    shmem_##name##_atomic_fetch_xor,
+#define SHMEM_CALL_xor(name, type, mpi)                                                            \
+    type:                                                                                          \
+    shmem_##name##_atomic_xor,
+#define SHMEM_CALL_wait_until(name, type, mpi)                                                     \
+    type:                                                                                          \
+    shmem_##name##_wait_until,
+#define SHMEM_CALL_test(name, type, mpi)                                                           \
+    type:                                                                                          \
+    shmem_##name##_test,
+
+struct shmem_ft_no_type;
+/* The function of the type of *(at). */
+#define SHMEM_OF(TYPES, call, at)                                                                  \
+    _Generic(*(at), TYPES(SHMEM_CALL_##call) struct shmem_ft_no_type * : (void *)0)
+#define SHMEM_SWAP_TYPES(X) SHMEM_INTEGERS(X) SHMEM_REALS(X)
+/* those of int32_t and int64_t; the types of C that have no such name are in the list */
+#define SHMEM_BIT_GENERIC(X) SHMEM_BIT_TYPES(X) X(int32, int32_t, ) X(int64, int64_t, )
+
+#define shmem_put(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, put, dest)(dest, __VA_ARGS__)
+#define shmem_get(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, get, dest)(dest, __VA_ARGS__)
+#define shmem_put_nbi(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, put_nbi, dest)(dest, __VA_ARGS__)
+#define shmem_get_nbi(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, get_nbi, dest)(dest, __VA_ARGS__)
+#define shmem_p(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, p, dest)(dest, __VA_ARGS__)
+#define shmem_g(source, pe) SHMEM_OF(SHMEM_RMA_TYPES, g, source)(source, pe)
+#define shmem_iput(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, iput, dest)(dest, __VA_ARGS__)
+#define shmem_iget(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, iget, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_fetch(source, pe) SHMEM_OF(SHMEM_SWAP_TYPES, fetch, source)(source, pe)
+#define shmem_atomic_set(dest, ...) SHMEM_OF(SHMEM_SWAP_TYPES, set, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_swap(dest, ...) SHMEM_OF(SHMEM_SWAP_TYPES, swap, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_compare_swap(dest, ...)                                                       \
+    SHMEM_OF(SHMEM_INTEGERS, compare_swap, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_fetch_inc(dest, pe) SHMEM_OF(SHMEM_INTEGERS, fetch_inc, dest)(dest, pe)
+#define shmem_atomic_inc(dest, pe) SHMEM_OF(SHMEM_INTEGERS, inc, dest)(dest, pe)
+#define shmem_atomic_fetch_add(dest, ...)                                                          \
+    SHMEM_OF(SHMEM_INTEGERS, fetch_add, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_add(dest, ...) SHMEM_OF(SHMEM_INTEGERS, add, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_fetch_and(dest, ...)                                                          \
+    SHMEM_OF(SHMEM_BIT_GENERIC, fetch_and, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_and(dest, ...) SHMEM_OF(SHMEM_BIT_GENERIC, and, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_fetch_or(dest, ...)                                                           \
+    SHMEM_OF(SHMEM_BIT_GENERIC, fetch_or, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_or(dest, ...) SHMEM_OF(SHMEM_BIT_GENERIC, or, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_fetch_xor(dest, ...)                                                          \
+    SHMEM_OF(SHMEM_BIT_GENERIC, fetch_xor, dest)(dest, __VA_ARGS__)
+#define shmem_atomic_xor(dest, ...) SHMEM_OF(SHMEM_BIT_GENERIC, xor, dest)(dest, __VA_ARGS__)
+#define shmem_wait_until(ivar, ...) SHMEM_OF(SHMEM_SYNC_TYPES, wait_until, ivar)(ivar, __VA_ARGS__)
+#define shmem_test(ivar, ...) SHMEM_OF(SHMEM_SYNC_TYPES, test, ivar)(ivar, __VA_ARGS__)
+
+#endif
+#endif

@@ -1,0 +1,122 @@
+/* Order, waiting and locks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A call that waits first completes what this PE has begun: another PE may wait for that. */
+#include "own.h"
+
+/* Operations on one PE keep their order in its queue. */
+void shmem_fence(void)
+{
+    (void)ftk_shmem_ready("shmem_fence"); /* only whether the library is open */
+}
+
+void shmem_quiet(void)
+{
+    if (ftk_shmem_ready("shmem_quiet"))
+        (void)ftk_shmem_flush_all("shmem_quiet");
+}
+
+/* ---- one variable -------------------------------------------------------------------- */
+
+#define COMPARES(type)                                                                             \
+    (cmp == SHMEM_CMP_EQ      ? *(volatile type *)ivar == cmp_value                                \
+        : cmp == SHMEM_CMP_NE ? *(volatile type *)ivar != cmp_value                                \
+        : cmp == SHMEM_CMP_GT ? *(volatile type *)ivar > cmp_value                                 \
+        : cmp == SHMEM_CMP_LE ? *(volatile type *)ivar <= cmp_value                                \
+        : cmp == SHMEM_CMP_LT ? *(volatile type *)ivar < cmp_value                                 \
+                              : *(volatile type *)ivar >= cmp_value)
+
+static bool begin(const char *call, const void *ivar, size_t bytes, int cmp)
+{
+    struct ftk_shmem_place p;
+    if (!ftk_shmem_find(call, ivar, bytes, ftk_shmem.me, &p))
+        return false;
+    if (cmp < SHMEM_CMP_EQ || cmp > SHMEM_CMP_GE)
+        ftk_shmem_end("%s: %d is not a comparison", call, cmp);
+    return ftk_shmem_flush_all(call);
+}
+
+#define WAITS(name, type, mpi)                                                                     \
+    void shmem_##name##_wait_until(type *ivar, int cmp, type cmp_value)                            \
+    {                                                                                              \
+        if (!begin(__func__, ivar, sizeof *ivar, cmp))                                             \
+            return;                                                                                \
+        while (!COMPARES(type))                                                                    \
+            if (!ftk_shmem_look(__func__))                                                         \
+                return;                                                                            \
+    }                                                                                              \
+    int shmem_##name##_test(type *ivar, int cmp, type cmp_value)                                   \
+    {                                                                                              \
+        return begin(__func__, ivar, sizeof *ivar, cmp) && ftk_shmem_look(__func__)                \
+               && COMPARES(type);                                                                  \
+    }
+SHMEM_SYNC_TYPES(WAITS)
+SHMEM_SYNC_NAMES(WAITS)
+
+/* ---- locks ---------------------------------------------------------------------------
+ * The word of a lock, on one PE, has two numbers: above the next ticket, below the ticket whose
+ * turn it is.  So PEs get the lock in the order in which they have asked. */
+
+#define TICKET ((uint64_t)1 << 32)
+#define TURN (TICKET - 1)
+
+_Static_assert(sizeof(long) == sizeof(uint64_t), "a lock has two numbers of 32 bits");
+
+/* The PE that has the word: not the same for all locks. */
+static int keeper(const long *lock)
+{
+    return (int)((uintptr_t)lock / sizeof *lock % (uintptr_t)ftk_shmem.n);
+}
+
+static uint64_t swap(const char *call, long *lock, uint64_t from, uint64_t to)
+{
+    struct ftk_shmem_place p;
+    uint64_t old = ~from;
+    if (ftk_shmem_find(call, lock, sizeof *lock, keeper(lock), &p)
+        && ftk_shmem_done(call,
+            MPI_Compare_and_swap(&to, &from, &old, MPI_UINT64_T, p.pe, p.at, ftk_shmem_win(&p)))) {
+        ftk_shmem_begun(&p);
+        (void)ftk_shmem_flush_all(call);
+    }
+    return old;
+}
+
+static uint64_t add(const char *call, long *lock, uint64_t value)
+{
+    uint64_t old = 0;
+    ftk_shmem_combine(call, lock, &value, &old, MPI_UINT64_T, MPI_SUM, keeper(lock));
+    return old;
+}
+
+void shmem_set_lock(long *lock)
+{
+    uint64_t word = add("shmem_set_lock", lock, TICKET);
+    const uint64_t mine = word >> 32;
+    while (ftk_shmem_ready("shmem_set_lock") && (word & TURN) != mine)
+        word = add("shmem_set_lock", lock, 0);
+}
+
+/* The operations of this PE under the lock are complete before another PE has the lock. */
+void shmem_clear_lock(long *lock)
+{
+    uint64_t word = add("shmem_clear_lock", lock, 0), was;
+    for (; ftk_shmem_ready("shmem_clear_lock"); word = was) {
+        if (word >> 32 == (word & TURN)) {
+            if (ftkit_confirm(ftk_shmem.ft))
+                return;
+            ftk_shmem_end("shmem_clear_lock: no PE has the lock %p", (void *)lock);
+        }
+        was = swap("shmem_clear_lock", lock, word, (word & ~TURN) | ((word + 1) & TURN));
+        if (was == word)
+            return;
+    }
+}
+
+int shmem_test_lock(long *lock)
+{
+    const uint64_t word = add("shmem_test_lock", lock, 0);
+    if (!ftk_shmem_ready("shmem_test_lock") || word >> 32 != (word & TURN))
+        return 1;
+    return swap("shmem_test_lock", lock, word, word + TICKET) != word;
+}

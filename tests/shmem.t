@@ -1,0 +1,160 @@
+#!/usr/bin/perl
+# OpenSHMEM (bindings/shmem): calls against expected values, mistakes with their texts, and a loop as
+# in listing 4.1 whose PEs are killed at seeded places; its result is that of the undisturbed run, bit
+# by bit.  With --all there are more kills, and 8 PEs.
+#
+#   FTKIT_TEST_SEED=...  another series
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+asleep_in_waits();
+srand($ENV{FTKIT_TEST_SEED} // 41);
+
+my $programs = build() . '/shmem-tests';
+sub pes {
+    my ($name, %o) = @_;
+    my $env = { FTKIT_LEVEL_HDF5_ENABLED => 'false', %{ $o{env} // {} } };
+    return job(timeout => 60, args => [], %o, program => "$programs/$name", env => $env);
+}
+
+# ---- calls
+
+for my $n (4, 3) {
+    my $j = pes('calls', n => $n, spares => 0);
+    ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK \d{3}$/m, "each call gives what it has to, $n PEs")
+        or diag(substr($j->{log}, 0, 4000));
+    next if $n != 4;
+    like($j->{log}, qr/shmem_malloc: the PEs do not ask for the same: from 8 to 16 bytes$/m,
+        'asymmetric sizes are named');
+    like($j->{log}, qr/shmem_malloc: no room for 1099511627776 bytes: \d+ of 67108864 are in use/,
+        'an exhausted heap is named');
+}
+
+# ---- mistakes: the job ends with a text
+
+my %mistakes = (
+    pe => 'shmem_long_p: there is no PE 4, the last one is 3',
+    address => 'shmem_long_p: 8 bytes at 0x\w+ are not in symmetric memory',
+    range => 'shmem_long_put: 8589934592 bytes at 0x\w+ are not in symmetric memory',
+    stride => 'shmem_long_iput: 2 elements with strides of 1 and 0',
+    set => 'shmem_barrier: no such set of PEs: first 0, .* size 5, of 4 PEs',
+    outside => 'shmem_barrier: this PE is not in the set of 1 PEs',
+    free => 'shmem_free: 0x\w+ is not from shmem_malloc, or is free already',
+    lock => 'shmem_clear_lock: no PE has the lock',
+    compare => 'shmem_long_wait_until: 17 is not a comparison',
+    root => 'shmem_broadcast64: the root is 4, of a set of 4 PEs',
+    restart => 'shmem_restart_pes: PE 2 was not lost',
+    closed => 'shmem_barrier_all: call shmem_init before, and shmem_finalize behind',
+);
+for my $m (sort keys %mistakes) {
+    my $j = pes('calls', n => 4, spares => 0, args => [$m]);
+    ok($j->{rc} != 0 && $j->{log} =~ /shmem: PE \d: $mistakes{$m}/, "a mistake is named: $m")
+        or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
+}
+{
+    my $j = pes('calls', n => 2, spares => 0, env => { SHMEM_SYMMETRIC_SIZE => '12x' });
+    ok($j->{rc} != 0 && $j->{log} =~ /SHMEM_SYMMETRIC_SIZE: '12x' is not a size such as 512M/,
+        'a size that is none is named') or diag(substr($j->{log}, 0, 3000));
+}
+
+# ---- the loop of listing 4.1
+
+my %reference;
+sub undisturbed {
+    my ($n) = @_;
+    return '' if is_skipped();
+    $reference{$n} //= once("shmem jacobi $n", sub { return pes('jacobi', n => $n, spares => 0)->{result} });
+    return $reference{$n};
+}
+
+# What is wrong with a job whose kills were all to come to pass.
+sub verdict {
+    my ($j, $n, @kills) = @_;
+    my @bad = $j->{rc} == 0 ? () : "exit code $j->{rc}";
+    push(@bad, 'no result') if undisturbed($n) eq '';
+    push(@bad, 'another result') if $j->{result} ne undisturbed($n);
+    my $killed = grep { -e "$j->{dir}/killed$_" } 0 .. $#kills;
+    push(@bad, "$killed kills of " . @kills) if $killed != @kills && !is_skipped();
+    diag(join("\n", @bad, substr($j->{log}, 0, 6000))) if @bad;
+    return join(', ', @bad);
+}
+
+# Kills [PE, step, place] in steps that are so far apart that a set is between them.
+sub random_kills {
+    my ($n, $count) = @_;
+    my $step = 0;
+    return map { $step += 2 + int(rand(30 / $count)); [ int(rand($n)), $step, rand() < 0.8 ? 1 + int(rand(6)) : 101 ] }
+        1 .. $count;
+}
+
+sub killed {
+    my ($n, $spares, @kills) = @_;
+    my $text = join(' ', map { @$_ } @kills);
+    my $j = pes('jacobi', n => $n, spares => $spares, env => { KILLS => $text });
+    is(verdict($j, $n, @kills), '', "$n PEs, kills (PE, step, place): $text");
+    for my $k (@kills) {
+        ok(scalar($j->{log} =~ /^\0?lost $k->[0] 1$/m), "... PE $k->[0] was told as lost") if $k->[2] != 102;
+    }
+    return;
+}
+
+killed(4, 1, [ 2, 0, 6 ]);                      # before the second set
+killed(4, 1, [ 3, 40, 101 ]);                   # behind the last step
+killed(4, 2, [ 2, 7, 3 ], [ 1, 7, 102 ]);       # a survivor, in the restart
+killed(4, 2, [ 0, 7, 3 ], [ 0, 7, 102 ]);       # the substitute, in the restart
+killed(4, 3, random_kills(4, $_)) for (1, 1, 2, all_cases() ? (1) x 20 : ());
+killed(8, 3, random_kills(8, $_)) for (all_cases() ? ((1) x 5, (2) x 5, (3) x 10) : 3);
+
+# ---- the job begins again
+
+{
+    my @kills = ([ 1, 0, 101 ]);
+    my $j = pes('jacobi', n => 4, spares => 1, run => [ '--relaunch', 1 ], env => { KILLS => '1 0 101' });
+    is(verdict($j, 4, @kills), '', 'a PE is lost before the first shmem_checkpoint_all: a relaunch');
+    like($j->{log}, qr/a PE was lost before the first shmem_checkpoint_all: the job begins again/,
+        '... and a line says why');
+}
+# Sets on the file system: two PEs that keep the copies of each other are lost at once; then the job
+# is lost as a whole, for want of a spare.
+my $files = { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' };
+{
+    my @kills = ([ 0, 20, 2 ], [ 1, 20, 2 ]);
+    my $j = pes('jacobi', n => 4, spares => 2, env => { %$files, KILLS => join(' ', map { @$_ } @kills) });
+    is(verdict($j, 4, @kills), '', 'all copies of two PEs are lost: back to a set on the file system');
+    like($j->{log}, qr/restored set 2[02] from files/, '... which a line names');
+}
+{
+    my @kills = ([ 2, 20, 2 ]);
+    my $j = pes('jacobi', n => 4, spares => 0, run => [ '--relaunch', 1 ],
+        env => { %$files, KILLS => '2 20 2', FTKIT_RECOVER_SUPPLY => 'spare' });
+    is(verdict($j, 4, @kills), '', 'the job is lost: a relaunch goes on from the file system');
+    like($j->{log}, qr/restored set 2[02] from files/, '... and not from the begin');
+}
+
+# ---- programs that cannot be saved
+
+sub linked {
+    my ($name, $flags) = @_;
+    my ($mpicc) = slurp(build() . '/mpi.mk') =~ /^MPICC := (.*)$/m;
+    my ($program, $b) = (scratch() . "/$name", build());
+    my ($good) = builds("a program with $flags is linked", 60,
+        "$mpicc -I" . top() . "/bindings/shmem $flags -o $program " . top() . "/tests/shmem/jacobi.c -L$b "
+            . "-Wl,-rpath,$b -lftkit_shmem -lftkit_mpi -lftkit");
+    return job(n => 2, spares => 0, timeout => 40, program => $program, args => [],
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false' }) if $good;
+    return { rc => 0, log => '' };
+}
+{
+    my $j = linked('pie', '-fPIE -pie');
+    ok($j->{rc} != 0 && $j->{log} =~ /shmem: PE \d: shmem_init: .* link with -no-pie/,
+        '... and says that it has to be linked in another way') or diag(substr($j->{log}, 0, 2000));
+}
+
+done_testing();
