@@ -27,6 +27,7 @@ struct ftk_shmem {
     struct ftk_shmem_segment seg[FTK_SHMEM_SEGMENTS];
     bool *open[FTK_SHMEM_SEGMENTS]; /* [n] operations on this PE may not be complete */
     bool any_open[FTK_SHMEM_SEGMENTS];
+    bool fenced;   /* since shmem_fence(), and no shmem_quiet() since */
     bool begins;   /* the program sets up its data */
     bool restored; /* ... or has got them in shmem_init(); shmem_checkpoint_all() will say so */
     bool is_new;   /* this process is a substitute that shmem_query_fault() has not told of */

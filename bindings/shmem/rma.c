@@ -12,6 +12,15 @@
 
 /* ---- places -------------------------------------------------------------------------- */
 
+/* The queue of a window keeps the order of its own operations.  What is in the other window has to be
+ * complete when a fence is between. */
+static bool keep_order(const char *call, const struct ftk_shmem_place *p)
+{
+    const struct ftk_shmem_place other = { FTK_SHMEM_SEGMENTS - 1 - p->segment, p->pe, 0 };
+    return !ftk_shmem.fenced || !ftk_shmem.open[other.segment][p->pe]
+           || ftk_shmem_flush(call, &other);
+}
+
 bool ftk_shmem_find(
     const char *call, const void *addr, size_t bytes, int pe, struct ftk_shmem_place *p)
 {
@@ -24,7 +33,7 @@ bool ftk_shmem_find(
             continue;
         if (pe >= 0 && pe < ftk_shmem.n) {
             *p = (struct ftk_shmem_place){ i, pe, (MPI_Aint)at };
-            return true;
+            return keep_order(call, p);
         }
     }
     if (ftkit_confirm(ftk_shmem.ft)) /* the arguments may come from what a lost PE has not sent */
@@ -55,6 +64,7 @@ bool ftk_shmem_flush_all(const char *call)
         memset(ftk_shmem.open[i], 0, (size_t)ftk_shmem.n * sizeof *ftk_shmem.open[i]);
         ftk_shmem.any_open[i] = false;
     }
+    ftk_shmem.fenced = false;
     return good;
 }
 

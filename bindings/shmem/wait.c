@@ -5,10 +5,10 @@
  * A call that waits first completes what this PE has begun: another PE may wait for that. */
 #include "own.h"
 
-/* Operations on one PE keep their order in its queue. */
 void shmem_fence(void)
 {
     (void)ftk_shmem_ready("shmem_fence"); /* only whether the library is open */
+    ftk_shmem.fenced = true;
 }
 
 void shmem_quiet(void)

@@ -106,6 +106,9 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error);
 /* One look at a receive that is posted; at a matched-probe receive. */
 int ftk_match_posted(struct ftk_req *r);
 int ftk_match_mprobed(struct ftk_req *r);
+/* Whether the MPI has completed the receive, without completing it here.  *found: source and tag of
+ * its message; found->source is MPI_PROC_NULL for a receive that ended without a message. */
+bool ftk_match_is_complete(const struct ftk_req *r, struct ftk_envelope *found);
 /* One look at each matched-probe receive. */
 void ftk_p2p_progress_mprobed(void);
 /* One look at each wildcard receive that is posted: its match is decided as soon as it is known.
@@ -149,9 +152,6 @@ bool ftk_p2p_can_probe(int context);
 int ftk_p2p_put_aside(int context, const MPI_Status *s, bool *taken);
 /* Bind a receive to source: a message of that rank had matched it, and it gets no other. */
 void ftk_p2p_bind(struct ftk_req *r, int source);
-/* How many messages of source have completed receives that are not reported yet, because earlier
- * wildcard receives are not complete. */
-size_t ftk_p2p_unreported(int source);
 /* An earlier withdrawn wildcard receive that could have matched the message which r has received
  * from a live rank.  That receive must have matched a message whose sender died while it sent the
  * message.  NULL: none.  *complete: r is complete.  For a message of a rank with dead[rank] != 0

@@ -2,10 +2,12 @@
  * wrong.  An argument is the name of a mistake, which ends the job.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <shmem.h>
 
@@ -269,6 +271,28 @@ static void waiting(void)
     locks();
 }
 
+/* Puts keep their order between the heap and a variable, too.  What is large enough is sent before
+ * the next call that waits. */
+static void order(void)
+{
+    enum { MANY = 1 << 15 };
+    static long flag[MANY], ones[MANY];
+    long *data = shmem_calloc(1, sizeof *data);
+    ones[MANY - 1] = 1;
+    if (me == 0) {
+        shmem_p(data, 42L, n - 1);
+        shmem_fence();
+        shmem_put(flag, ones, MANY, n - 1);
+        const struct timespec work = { 0, 50000000 }; /* the other PE may see the flag meanwhile */
+        (void)nanosleep(&work, NULL);
+    }
+    if (me == n - 1) {
+        shmem_wait_until(&flag[MANY - 1], SHMEM_CMP_EQ, 1L);
+        CHECK(*data == 42);
+    }
+    shmem_free(data);
+}
+
 /* ---- collective calls ------------------------------------------------------------------- */
 
 /* The set of PEs: first, logarithm of the stride, size; this PE is number my of it. */
@@ -446,6 +470,7 @@ int main(int argc, char **argv)
     large();
     atomic();
     waiting();
+    order();
     collective();
     heap();
     CHECK(shmem_checkpoint_all() == SHMEM_FT_SUCCESS && shmem_ft_algo_init() == 0);

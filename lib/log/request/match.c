@@ -22,14 +22,13 @@ void ftk_p2p_progress_mprobed(void)
         || (l->queue.nmprobed == 0 && !is_aside_busy()))
         return;
     for (struct ftk_req *r = l->queue.first, *next; r; r = next) {
-        next = r->next; /* a look completes no later request */
+        next = r->next; /* a look completes no later request but that of aside */
         if (r->state == FTK_REQ_PROBING)
             (void)ftk_match_mprobed(r); /* the request has the error, if there is one */
     }
 }
 
 static int finish_posted(struct ftk_req *r);
-static bool is_complete_now(const struct ftk_req *r, struct ftk_envelope *found);
 static bool others_first(uint64_t seq, const struct ftk_envelope *found);
 
 void ftk_p2p_progress_wildcards(void)
@@ -42,7 +41,7 @@ void ftk_p2p_progress_wildcards(void)
     for (struct ftk_req *r = l->queue.first, *next; r; r = next) {
         next = r->next; /* a look completes no later request */
         if (r->kind == FTK_REQ_RECV && r->recv.wildcard_seq && r->state == FTK_REQ_POSTED
-            && is_complete_now(r, &got) && !others_first(r->seq, &got))
+            && ftk_match_is_complete(r, &got) && !others_first(r->seq, &got))
             (void)finish_posted(r); /* the request has the error, if there is one */
     }
 }
@@ -154,12 +153,11 @@ bool ftk_p2p_claimed(const struct ftk_envelope *message)
  * earlier receive that is not posted. */
 static bool has_to_probe(const struct ftk_req *r)
 {
-    if (r == &aside)
-        return false; /* it names its source and tag, and all others wait for it */
     return (r->recv.want.tag == MPI_ANY_TAG
                && (ftk_parts.in_band || ftk_context_shares(r->context)))
-           || (ftk_log.queue.nmprobed > 0 && earlier(r->seq, is_mprobed, &r->recv.want))
-           || (aside_to && ftk_envelope_matches(&aside.recv.want, &r->recv.want));
+           || (ftk_log.queue.nmprobed > 0 && r != &aside
+               && earlier(r->seq, is_mprobed, &r->recv.want))
+           || (aside_to && r != &aside && ftk_envelope_matches(&aside.recv.want, &r->recv.want));
 }
 
 bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
@@ -292,9 +290,7 @@ bool ftk_p2p_is_first(const struct ftk_req *r)
     return ftk_log.queue.nwildcards == 0 || !earlier(r->seq, is_open, &r->recv.want);
 }
 
-/* Whether the MPI has completed the receive, without completing it here.  *found: source and tag of
- * its message; found->source is MPI_PROC_NULL for a receive that ended without a message. */
-static bool is_complete_now(const struct ftk_req *r, struct ftk_envelope *found)
+bool ftk_match_is_complete(const struct ftk_req *r, struct ftk_envelope *found)
 {
     MPI_Status s;
     int done = 0, cancelled = 0;
@@ -309,24 +305,13 @@ static bool is_complete_now(const struct ftk_req *r, struct ftk_envelope *found)
     return true;
 }
 
-size_t ftk_p2p_unreported(int source)
-{
-    size_t n = 0;
-    struct ftk_envelope got;
-    for (const struct ftk_req *r = ftk_log.queue.nwildcards > 0 ? ftk_log.queue.first : NULL; r;
-         r = r->next)
-        n += r->kind == FTK_REQ_RECV && r->state == FTK_REQ_POSTED && is_complete_now(r, &got)
-             && got.source == source;
-    return n;
-}
-
 struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool *complete)
 {
     struct ftk_envelope got = { r->context, MPI_ANY_SOURCE, MPI_ANY_TAG };
     *complete = true;
     if (!earlier(r->seq, is_withdrawn, &got))
         return NULL;
-    *complete = is_complete_now(r, &got);
+    *complete = ftk_match_is_complete(r, &got);
     return *complete && got.source != MPI_PROC_NULL && !dead[got.source]
                ? earlier(r->seq, is_withdrawn, &got)
                : NULL;
@@ -361,7 +346,7 @@ static bool in_turn(uint64_t seq, const struct ftk_envelope *found)
     for (struct ftk_req *q = ftk_log.queue.first, *next; q && q->seq < seq; q = next) {
         next = q->next;
         if (q->recv.wildcard_seq && q->state == FTK_REQ_POSTED && q->context == found->context
-            && is_complete_now(q, &got) && !others_first(q->seq, &got))
+            && ftk_match_is_complete(q, &got) && !others_first(q->seq, &got))
             (void)finish_posted(q); /* the request has the error, if there is one */
     }
     return !others_first(seq, found);
@@ -379,7 +364,7 @@ int ftk_match_posted(struct ftk_req *r)
         || r->replay.match_known)
         return finish_posted(r);
     /* finish_posted() looks again: only after a look that has found the receive complete */
-    return is_complete_now(r, &got) && in_turn(r->seq, &got) ? finish_posted(r) : MPI_SUCCESS;
+    return ftk_match_is_complete(r, &got) && in_turn(r->seq, &got) ? finish_posted(r) : MPI_SUCCESS;
 }
 
 static int take_aside(const struct ftk_envelope *found, MPI_Message *m, const MPI_Status *s)
