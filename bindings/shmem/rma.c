@@ -12,8 +12,8 @@
 
 /* ---- places -------------------------------------------------------------------------- */
 
-/* The queue of a window keeps the order of its own operations.  What is in the other window has to be
- * complete when a fence is between. */
+/* The queue of a window keeps the order of its own operations.  Those of the other window have to
+ * be complete when a fence is between. */
 static bool keep_order(const char *call, const struct ftk_shmem_place *p)
 {
     const struct ftk_shmem_place other = { FTK_SHMEM_SEGMENTS - 1 - p->segment, p->pe, 0 };

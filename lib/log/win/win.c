@@ -10,6 +10,7 @@
 #include "detect/detect.h"
 #include "detect/misuse.h"
 #include "log/vcomm/comm.h"
+#include "log/base/queue.h"
 #include "log/win/passive.h"
 #include "log/win/win.h"
 
@@ -78,7 +79,7 @@ struct ftk_win *ftk_win_new(void)
     if (!w)
         return NULL;
     w->handle = MPI_WIN_NULL;
-    w->id = ++ftk_log.queue.seq;
+    w->id = ftk_queue_next();
     w->comm = MPI_COMM_NULL;
     w->nstart = -1;
     return w;
