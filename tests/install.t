@@ -301,7 +301,7 @@ SKIP: {
     local @ENV{qw(PATH LD_LIBRARY_PATH)} = ("$usr/bin:$ENV{PATH}", "$usr/lib");
     my $in = sprintf '%s/shmem', $tmp;
     mkdir $in;
-    my $go = 'ftkit run --no-relaunch -n 2 --spares 0 --';
+    my $go = 'FTKIT_LEVEL_HDF5_ENABLED=false ftkit run --no-relaunch -n 2 --spares 0 --';
     run('OpenSHMEM: builds with pkg-config',
         "$mpicc -std=c11 @warn $tmp/shmem.c $spc -o prog && $go ./prog", $in);
     like($out, qr/^\0?a put has come$/m, '... and works');
@@ -350,7 +350,7 @@ END
         my ($first) = `readelf -d '$tmp/cbuild/prog_mpi'` =~ /NEEDED.*\[(.*?)\]/;
         is($first, 'libftkit_mpi.so.0', 'CMake: ftkit::mpi comes before MPI, named before it');
         local @ENV{qw(PATH FTKIT_LOG_ENABLED)} = ("$usr/bin:$ENV{PATH}", 'true');
-        my $go = 'ftkit run --no-relaunch -n 2 --spares 0 --'; # it opens twice
+        my $go = 'FTKIT_LEVEL_HDF5_ENABLED=false ftkit run --no-relaunch -n 2 --spares 0 --'; # it opens twice
         run('CMake: ftkit::mpi: a job with the message log', "$go $tmp/cbuild/prog_mpi");
         like($out, $works, '... works');
         mkdir "$tmp/bare";

@@ -419,7 +419,8 @@ gone('fatal');
 like($err, qr/fatal error: no copy of rank 1 survives/, 'fatal: says what it was');
 cmp_ok($took, '<', 20, 'fatal: does not wait for ever');
 
-job($ftkit, @small, '--timeout', 2, $job, 'hang');
+# a start of two ranks has taken 2 s on a busy machine
+job($ftkit, @small, '--timeout', 5, $job, 'hang');
 result(124, 'timeout');
 gone('timeout');
 for my $rank (0, 1) {
@@ -427,7 +428,7 @@ for my $rank (0, 1) {
         "timeout: shows rank $rank");
 }
 unlike($err, qr/^#0 /m, 'timeout: no stacks');
-job($ftkit, @small, '--timeout', '2s', '--verbose', $job, 'hang');
+job($ftkit, @small, '--timeout', '5s', '--verbose', $job, 'hang');
 is($code, 124, 'timeout with a unit, and --verbose');
 like($err, qr/^pid \d+  job  rank 1  state/m, 'timeout, --verbose: shows the processes');
 
@@ -804,7 +805,7 @@ SKIP: {
         like($err, qr/relaunching/, 'lost on two nodes: relaunched');
         job($ftkit, 'run', '-n', 5, '--spares', 0, '--emulate-nodes', 2, $job, 'survive');
         result(0, 'a killed rank does not end the job on two nodes');
-        job($ftkit, @small, '--emulate-nodes', 2, '--timeout', 2, $job, 'hang');
+        job($ftkit, @small, '--emulate-nodes', 2, '--timeout', 5, $job, 'hang');
         result(124, 'timeout on two nodes');
         gone('timeout on two nodes');
         done_testing();
