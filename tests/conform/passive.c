@@ -83,6 +83,35 @@ static void flags(MPI_Win win, volatile int *x)
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
+/* A rank repeats operations on itself until another rank has written: they serve the others. */
+static void own(MPI_Win win)
+{
+    const int one = 1;
+    int flag = 0;
+    if (me != 0) {
+        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
+        OK(MPI_Accumulate(&one, 1, MPI_INT, 0, 8, 1, MPI_INT, MPI_SUM, win));
+        OK(MPI_Win_unlock(0, win));
+    }
+    while (me == 0 && flag < n - 1) {
+        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
+        OK(MPI_Get(&flag, 1, MPI_INT, 0, 8, 1, MPI_INT, win));
+        OK(MPI_Win_unlock(0, win));
+    }
+    OK(MPI_Win_lock_all(0, win));
+    if (me != 0) {
+        OK(MPI_Accumulate(&one, 1, MPI_INT, 0, 9, 1, MPI_INT, MPI_SUM, win));
+        OK(MPI_Win_flush(0, win));
+    }
+    for (flag = 0; me == 0 && flag < n - 1;) {
+        MPI_Request q;
+        OK(MPI_Rget(&flag, 1, MPI_INT, 0, 9, 1, MPI_INT, win, &q));
+        OK(MPI_Wait(&q, MPI_STATUS_IGNORE));
+    }
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
 static void requests(MPI_Win win)
 {
     int put = me, got = -1, add = 1, old = -1, to = (me + 1) % n;
@@ -218,6 +247,7 @@ static void body(void)
         two_locks(win, x);
         count(win);
         flags(win, x);
+        own(win);
         requests(win);
         if (logged) {
             of_old_windows();

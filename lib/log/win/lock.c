@@ -72,6 +72,11 @@ int ftk_win_wait_for(struct ftk_win *w, int target, uint64_t serial)
     return MPI_SUCCESS;
 }
 
+int ftk_win_serve_once(struct ftk_win *w)
+{
+    return ftk_log_progress(&w->turns);
+}
+
 /* ---- what the calls have in common --------------------------------------------------- */
 
 /* A call that begins an epoch with locks: w has no other epoch. */
@@ -109,20 +114,14 @@ static int push_some(struct ftk_win *w, int rank)
     return w->queue[rank].nops > 0 ? ftk_win_push(w, rank, false) : MPI_SUCCESS;
 }
 
-/* No answer is to come, as for operations on the own rank.  A program may repeat the flush until
- * another rank has changed something, so the call serves the others. */
-static int serve_once(struct ftk_win *w)
-{
-    return ftk_log_progress(&w->turns);
-}
-
 static int flush(struct ftk_win *w, int rank)
 {
     int rc = push_some(w, rank);
     (void)FTK_FAULT("win.flush");
     if (rc != MPI_SUCCESS)
         return rc;
-    return is_open(w, rank) ? ftk_win_wait_for(w, rank, w->passive->sent[rank]) : serve_once(w);
+    return is_open(w, rank) ? ftk_win_wait_for(w, rank, w->passive->sent[rank])
+                            : ftk_win_serve_once(w);
 }
 
 static int flush_all(struct ftk_win *w)
@@ -138,7 +137,7 @@ static int flush_all(struct ftk_win *w)
         waits = true;
         rc = ftk_win_wait_for(w, i, w->passive->sent[i]);
     }
-    return rc == MPI_SUCCESS && !waits ? serve_once(w) : rc;
+    return rc == MPI_SUCCESS && !waits ? ftk_win_serve_once(w) : rc;
 }
 
 /* Whether an operation waits for a result: the others have given their data already. */
@@ -206,9 +205,10 @@ static int unlock(struct ftk_win *w, int rank)
     (void)FTK_FAULT("win.unlock");
     if (rc == MPI_SUCCESS)
         rc = ftk_win_wait_for(w, rank, w->passive->sent[rank]);
-    if (rc == MPI_SUCCESS)
-        w->passive->lock[rank] = FTK_WIN_FREE;
-    return rc;
+    if (rc != MPI_SUCCESS)
+        return rc;
+    w->passive->lock[rank] = FTK_WIN_FREE;
+    return ftk_win_serve_once(w);
 }
 
 static int unlock_all(struct ftk_win *w)
@@ -220,9 +220,10 @@ static int unlock_all(struct ftk_win *w)
         rc = ftk_win_push(w, i, true);
     for (int i = 0; rc == MPI_SUCCESS && i < w->vc->size; i++)
         rc = ftk_win_wait_for(w, i, w->passive->sent[i]);
-    if (rc == MPI_SUCCESS)
-        w->passive->all = false;
-    return rc;
+    if (rc != MPI_SUCCESS)
+        return rc;
+    w->passive->all = false;
+    return ftk_win_serve_once(w);
 }
 
 /* ---- the calls ----------------------------------------------------------------------- */

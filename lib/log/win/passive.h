@@ -97,5 +97,8 @@ extern const struct ftk_control_kind ftk_win_controls[FTK_WIN_CONTROLS];
 
 /* Wait until a target has answered what was sent up to serial; 0: it has granted the lock. */
 int ftk_win_wait_for(struct ftk_win *w, int target, uint64_t serial);
+/* No answer is to come, as for operations on the own rank.  A program may repeat the call until
+ * another rank has changed something, so the call serves the others once. */
+int ftk_win_serve_once(struct ftk_win *w);
 
 #endif

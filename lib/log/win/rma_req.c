@@ -94,7 +94,7 @@ static int begin(struct ftk_win *w, const struct ftk_win_operation *o, struct ft
         rc = ftk_saved_span((size_t)o->result_count, o->result_type, &a.low, &a.end);
     *of(r) = a;
     r->state = FTK_REQ_RUNNING;
-    return rc;
+    return rc == MPI_SUCCESS && o->target == w->vc->rank ? ftk_win_serve_once(w) : rc;
 }
 
 static int make(struct ftk_win *w, const struct ftk_win_operation *o, MPI_Request *request)
