@@ -110,6 +110,6 @@ for my $what (qw(all daemon link)) {
     hurt_host($what, $_, env => $memory) for 0, 3;
 }
 hurt_host('link', 3, env => $memory, heal => 15);
-hurt_host('link', 0, heal => 15, env => { FTKIT_LEVEL_HDF5_EVERY => '1 sets',
+hurt_host('link', 0, heal => 15, like => qr/processes are back in .* from files/, env => { FTKIT_LEVEL_HDF5_EVERY => '1 sets',
     FTKIT_LEVEL_MEMORY_SCHEME => 'own', FTKIT_CHECKPOINT_PERIOD => '5 calls' });
 done_testing();
