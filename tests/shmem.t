@@ -44,6 +44,10 @@ my %mistakes = (
     address => 'shmem_long_p: 8 bytes at 0x\w+ are not in symmetric memory',
     range => 'shmem_long_put: 8589934592 bytes at 0x\w+ are not in symmetric memory',
     stride => 'shmem_long_iput: 2 elements with strides of 1 and 0',
+    far => 'shmem_long_iget: 2 elements with strides of \d{19} and 1',
+    blocks => 'shmem_alltoalls64: \d{11} bytes at 0x\w+ are not in symmetric memory',
+    early => 'shmem_set_lock: call shmem_init before, and shmem_finalize after',
+    sizes => 'shmem_init: the PEs have heaps of 1048576 to 2097152 bytes: set SHMEM_SYMMETRIC_SIZE',
     set => 'shmem_barrier: no such set of PEs: first 0, .* size 5, of 4 PEs',
     outside => 'shmem_barrier: this PE is not in the set of 1 PEs',
     free => 'shmem_free: 0x\w+ is not from shmem_malloc, or is free already',
@@ -51,7 +55,7 @@ my %mistakes = (
     compare => 'shmem_long_wait_until: 17 is not a comparison',
     root => 'shmem_broadcast64: the root is 4, of a set of 4 PEs',
     restart => 'shmem_restart_pes: PE 2 was not lost',
-    closed => 'shmem_barrier_all: call shmem_init before, and shmem_finalize behind',
+    closed => 'shmem_barrier_all: call shmem_init before, and shmem_finalize after',
 );
 for my $m (sort keys %mistakes) {
     my $j = pes('calls', n => 4, spares => 0, args => [$m]);
@@ -99,6 +103,11 @@ sub killed {
     my $text = join(' ', map { @$_ } @kills);
     my $j = pes('jacobi', n => $n, spares => $spares, env => { KILLS => $text });
     is(verdict($j, $n, @kills), '', "$n PEs, kills (PE, step, place): $text");
+    if (grep { $_->[2] == 102 } @kills) {
+        my @told = map { $_->[0] } sort { $a->[0] <=> $b->[0] } @kills;
+        my $list = join('.*', map { "^\\0?lost $_ 1\$" } $told[0] == $told[1] ? $told[0] : @told);
+        ok(scalar($j->{log} =~ /$list/ms), '... the last list has all PEs');
+    }
     for my $k (@kills) {
         ok(scalar($j->{log} =~ /^\0?lost $k->[0] 1$/m), "... PE $k->[0] was told as lost") if $k->[2] != 102;
     }
@@ -106,11 +115,19 @@ sub killed {
 }
 
 killed(4, 1, [ 2, 0, 6 ]);                      # before the second set
-killed(4, 1, [ 3, 40, 101 ]);                   # behind the last step
+killed(4, 1, [ 3, 40, 101 ]);                   # after the last step
 killed(4, 2, [ 2, 7, 3 ], [ 1, 7, 102 ]);       # a survivor, in the restart
 killed(4, 2, [ 0, 7, 3 ], [ 0, 7, 102 ]);       # the substitute, in the restart
 killed(4, 3, random_kills(4, $_)) for (1, 1, 2, all_cases() ? (1) x 20 : ());
 killed(8, 3, random_kills(8, $_)) for (all_cases() ? ((1) x 5, (2) x 5, (3) x 10) : 3);
+
+# ---- loops of the program that wait for a lost PE, and mistakes that come from the loss
+
+for my $how (qw(test lock get look mistake)) {
+    my $j = pes('spin', n => 4, spares => 1, args => [$how]);
+    ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK$/m, "a PE ends while the others wait: $how")
+        or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
+}
 
 # ---- the job begins again
 

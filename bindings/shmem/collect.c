@@ -7,16 +7,24 @@
 
 #include "own.h"
 
-/* Data of an active set that the calls can pass to MPI. */
-static bool begin(const char *call, void *dest, size_t n, size_t bytes, int start, int log_stride,
-    int size, struct ftk_shmem_set *s)
+/* Whether an object is symmetric; one of no bytes needs no address. */
+static bool is_symmetric(const char *call, const void *dest, size_t bytes)
 {
     struct ftk_shmem_place p;
+    return bytes == 0 || ftk_shmem_find(call, dest, bytes, ftk_shmem.me, &p);
+}
+
+/* Data of an active set that the calls can pass to MPI: blocks of n elements. */
+static bool begin(const char *call, void *dest, int blocks, size_t n, size_t bytes, int start,
+    int log_stride, int size, struct ftk_shmem_set *s)
+{
     if (!ftk_shmem_set(call, start, log_stride, size, s))
         return false;
-    if (n > INT_MAX / bytes)
-        ftk_shmem_end("%s: %zu elements of %zu bytes: too many in one call", call, n, bytes);
-    return ftk_shmem_find(call, dest, n * bytes, ftk_shmem.me, &p);
+    const size_t all = (size_t)blocks * bytes;
+    if (n > INT_MAX / all)
+        return ftk_shmem_mistake(
+            "%s: %zu elements of %zu bytes: too many in one call", call, n, all);
+    return is_symmetric(call, dest, n * all);
 }
 
 /* ---- broadcast, collect -------------------------------------------------------------- */
@@ -25,8 +33,9 @@ static bool begin(const char *call, void *dest, size_t n, size_t bytes, int star
 static void broadcast(const char *call, void *dest, const void *source, size_t bytes, int root,
     const struct ftk_shmem_set *s)
 {
-    if (root < 0 || root >= s->size)
-        ftk_shmem_end("%s: the root is %d, of a set of %d PEs", call, root, s->size);
+    if ((root < 0 || root >= s->size)
+        && !ftk_shmem_mistake("%s: the root is %d, of a set of %d PEs", call, root, s->size))
+        return;
     void *data = s->rank == root ? (void *)(uintptr_t)source : dest;
     (void)ftk_shmem_done(call, ftk_shmem_broadcast(s, root, data, bytes));
 }
@@ -38,13 +47,12 @@ static void collect(
     const uint64_t mine = bytes;
     uint64_t *all = calloc((size_t)s->size, sizeof *all);
     char *at = dest;
-    struct ftk_shmem_place p;
     if (!all)
         ftk_shmem_end("%s: no memory", call);
     bool good = ftk_shmem_done(call, ftk_shmem_gather(s, &mine, sizeof mine, all));
     for (int i = 0; good && i < s->size; at += all[i++]) {
-        good = ftk_shmem_find(call, at, all[i], ftk_shmem.me, &p);
-        if (good && i == s->rank)
+        good = is_symmetric(call, at, all[i]);
+        if (good && i == s->rank && bytes > 0)
             memmove(at, source, bytes);
         if (good)
             good = ftk_shmem_done(call, ftk_shmem_broadcast(s, i, at, all[i]));
@@ -74,8 +82,12 @@ static void alltoalls(const char *call, void *dest, const void *source, ptrdiff_
     ptrdiff_t sst, size_t n, size_t bytes, const struct ftk_shmem_set *s)
 {
     const size_t all = n * (size_t)s->size;
-    if (dst < 1 || sst < 1)
-        ftk_shmem_end("%s: strides of %td and %td", call, dst, sst);
+    const size_t most = all > 0 ? (size_t)PTRDIFF_MAX / bytes / all : PTRDIFF_MAX;
+    if ((dst < 1 || sst < 1 || (size_t)dst > most || (size_t)sst > most)
+        && !ftk_shmem_mistake("%s: strides of %td and %td", call, dst, sst))
+        return;
+    if (all > 0 && !is_symmetric(call, dest, ((all - 1) * (size_t)dst + 1) * bytes))
+        return;
     char *from = calloc(all + 1, bytes), *to = calloc(all + 1, bytes);
     if (!from || !to)
         ftk_shmem_end("%s: no memory", call);
@@ -95,7 +107,7 @@ static void alltoalls(const char *call, void *dest, const void *source, ptrdiff_
     {                                                                                              \
         struct ftk_shmem_set s;                                                                    \
         (void)pSync;                                                                               \
-        if (begin(__func__, dest, nelems, (bits) / 8, SET, &s))                                    \
+        if (begin(__func__, dest, 1, nelems, (bits) / 8, SET, &s))                                 \
             broadcast(__func__, dest, source, nelems *((bits) / 8), PE_root, &s);                  \
     }                                                                                              \
     void shmem_collect##bits(void *dest, const void *source, size_t nelems, int PE_start,          \
@@ -103,7 +115,7 @@ static void alltoalls(const char *call, void *dest, const void *source, ptrdiff_
     {                                                                                              \
         struct ftk_shmem_set s;                                                                    \
         (void)pSync;                                                                               \
-        if (begin(__func__, dest, nelems, (bits) / 8, SET, &s))                                    \
+        if (begin(__func__, dest, 1, nelems, (bits) / 8, SET, &s))                                 \
             collect(__func__, dest, source, nelems *((bits) / 8), &s);                             \
     }                                                                                              \
     void shmem_fcollect##bits(void *dest, const void *source, size_t nelems, int PE_start,         \
@@ -111,7 +123,7 @@ static void alltoalls(const char *call, void *dest, const void *source, ptrdiff_
     {                                                                                              \
         struct ftk_shmem_set s;                                                                    \
         (void)pSync;                                                                               \
-        if (begin(__func__, dest, nelems * (size_t)PE_size, (bits) / 8, SET, &s))                  \
+        if (begin(__func__, dest, PE_size, nelems, (bits) / 8, SET, &s))                           \
             (void)ftk_shmem_done(                                                                  \
                 __func__, ftk_shmem_gather(&s, source, nelems *((bits) / 8), dest));               \
     }                                                                                              \
@@ -120,7 +132,7 @@ static void alltoalls(const char *call, void *dest, const void *source, ptrdiff_
     {                                                                                              \
         struct ftk_shmem_set s;                                                                    \
         (void)pSync;                                                                               \
-        if (begin(__func__, dest, nelems * (size_t)PE_size, (bits) / 8, SET, &s))                  \
+        if (begin(__func__, dest, PE_size, nelems, (bits) / 8, SET, &s))                           \
             alltoall(__func__, dest, source, nelems *((bits) / 8), &s);                            \
     }                                                                                              \
     void shmem_alltoalls##bits(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst,       \
@@ -128,7 +140,7 @@ static void alltoalls(const char *call, void *dest, const void *source, ptrdiff_
     {                                                                                              \
         struct ftk_shmem_set s;                                                                    \
         (void)pSync;                                                                               \
-        if (begin(__func__, dest, nelems * (size_t)PE_size, (bits) / 8, SET, &s))                  \
+        if (begin(__func__, dest, PE_size, nelems, (bits) / 8, SET, &s))                           \
             alltoalls(__func__, dest, source, dst, sst, nelems, (bits) / 8, &s);                   \
     }
 CALLS(32)
@@ -153,7 +165,7 @@ static void reduce(const char *call, void *dest, const void *source, int n, size
         struct ftk_shmem_set s;                                                                    \
         (void)pWrk;                                                                                \
         (void)pSync;                                                                               \
-        if (nreduce > 0 && begin(__func__, dest, (size_t)nreduce, sizeof *dest, SET, &s))          \
+        if (nreduce > 0 && begin(__func__, dest, 1, (size_t)nreduce, sizeof *dest, SET, &s))       \
             reduce(__func__, dest, source, nreduce, sizeof *dest, mpi, mpi_op, &s);                \
     }
 #define BITS(name, type, mpi)                                                                      \

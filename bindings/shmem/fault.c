@@ -12,6 +12,11 @@
 
 #include "own.h"
 
+int shmem_ft_failed(void)
+{
+    return !ftk_shmem_ready("shmem_ft_failed") || !ftk_shmem_look("shmem_ft_failed");
+}
+
 /* A set of shmem_init(): survivors are past the set-up of their data, and it is gone. */
 _Noreturn static void begin_again(void)
 {
@@ -30,10 +35,11 @@ static int is_back(void)
         memset(ftk_shmem.open[i], 0, (size_t)ftk_shmem.n * sizeof *ftk_shmem.open[i]);
         ftk_shmem.any_open[i] = false;
     }
+    ftk_shmem.fenced = false;
     return SHMEM_FT_FAILURE;
 }
 
-/* Behind shmem_init() a substitute calls ftkit_checkpoint() once, which is the call in which the
+/* After shmem_init() a substitute calls ftkit_checkpoint() once, which is the call in which the
  * others were taken back. */
 int shmem_checkpoint_all(void)
 {
@@ -55,6 +61,7 @@ int shmem_checkpoint_all(void)
     if (rc < 0)
         fprintf(stderr, "shmem: PE %d: shmem_checkpoint_all: not saved: %s: %s\n", s->me,
             ftkit_strerror(rc), ftkit_detail(s->ft));
+    s->is_new = false;
     return SHMEM_FT_SUCCESS;
 }
 
@@ -72,7 +79,6 @@ void shmem_query_fault(int **pes, int **pes_status, size_t *numpes)
     if (ftk_shmem_ready("shmem_query_fault")
         && ftk_shmem_done(
             "shmem_query_fault", MPI_Allgather(&mine, 1, MPI_BYTE, all, 1, MPI_BYTE, s->comm))) {
-        s->is_new = false;
         for (int i = 0; i < s->n; i++) {
             s->lost[i] = all[i];
             if (!all[i])
@@ -92,8 +98,9 @@ void(shmem_restart_pes)(int *pes, size_t numpes)
     if (!ftk_shmem_ready("shmem_restart_pes"))
         return;
     for (size_t i = 0; i < numpes; i++)
-        if (pes[i] < 0 || pes[i] >= ftk_shmem.n || !ftk_shmem.lost[pes[i]])
-            ftk_shmem_end("shmem_restart_pes: PE %d was not lost", pes[i]);
+        if ((pes[i] < 0 || pes[i] >= ftk_shmem.n || !ftk_shmem.lost[pes[i]])
+            && !ftk_shmem_mistake("shmem_restart_pes: PE %d was not lost", pes[i]))
+            return;
 }
 
 int shmem_ft_algo_init(void)

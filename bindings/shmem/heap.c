@@ -143,6 +143,12 @@ static void join(void)
     in_use = head()->top;
 }
 
+/* The bytes of a block for so many bytes of the program. */
+static uint64_t block_bytes(size_t size)
+{
+    return sizeof(struct block) + (size + GRAIN - 1) / GRAIN * GRAIN;
+}
+
 /* Let a block have so many bytes; what is left becomes a free block. */
 static void split(struct block *b, uint64_t bytes)
 {
@@ -240,7 +246,7 @@ static void *allocate(const char *call, size_t size, size_t alignment)
         return NULL;
     struct block *b = NULL;
     if (size <= ftk_shmem.seg[FTK_SHMEM_HEAP].bytes)
-        b = take(sizeof(struct block) + (size + GRAIN - 1) / GRAIN * GRAIN, alignment);
+        b = take(block_bytes(size), alignment);
     if (!b)
         exhausted(call, size);
     return b ? b + 1 : NULL;
@@ -264,8 +270,9 @@ void *shmem_calloc(size_t count, size_t size)
 
 void *shmem_align(size_t alignment, size_t size)
 {
-    if (alignment == 0 || (alignment & (alignment - 1)) != 0)
-        ftk_shmem_end("shmem_align: %zu is not a power of two", alignment);
+    if ((alignment == 0 || (alignment & (alignment - 1)) != 0)
+        && !ftk_shmem_mistake("shmem_align: %zu is not a power of two", alignment))
+        return NULL;
     return allocate("shmem_align", size, alignment < GRAIN ? GRAIN : alignment);
 }
 
@@ -274,8 +281,10 @@ void shmem_free(void *ptr)
     if (!agree("shmem_free", 0, 0, ptr) || !ptr)
         return;
     struct block *b = block_of(ptr);
-    if (!b)
-        ftk_shmem_end("shmem_free: %p is not from shmem_malloc, or is free already", ptr);
+    if (!b) {
+        (void)ftk_shmem_mistake("shmem_free: %p is not from shmem_malloc, or is free already", ptr);
+        return;
+    }
     b->used = 0;
     join();
 }
@@ -291,17 +300,25 @@ void *shmem_realloc(void *ptr, size_t size)
     if (!agree("shmem_realloc", size, 0, ptr))
         return NULL;
     struct block *old = block_of(ptr);
-    if (!old)
-        ftk_shmem_end("shmem_realloc: %p is not from shmem_malloc, or is free already", ptr);
+    if (!old) {
+        (void)ftk_shmem_mistake(
+            "shmem_realloc: %p is not from shmem_malloc, or is free already", ptr);
+        return NULL;
+    }
     const size_t had = old->bytes - sizeof *old;
+    if (size <= had) { /* the address stays, and no data move */
+        split(old, block_bytes(size));
+        join();
+        return ptr;
+    }
     struct block *b = NULL;
     if (size <= ftk_shmem.seg[FTK_SHMEM_HEAP].bytes)
-        b = take(sizeof *b + (size + GRAIN - 1) / GRAIN * GRAIN, GRAIN);
+        b = take(block_bytes(size), GRAIN);
     if (!b) {
         exhausted("shmem_realloc", size);
         return NULL;
     }
-    memcpy(b + 1, ptr, had < size ? had : size);
+    memcpy(b + 1, ptr, had);
     old->used = 0;
     join();
     (void)ftk_shmem_done("shmem_realloc", MPI_Barrier(ftk_shmem.comm));

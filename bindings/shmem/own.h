@@ -30,7 +30,7 @@ struct ftk_shmem {
     bool fenced;   /* since shmem_fence(), and no shmem_quiet() since */
     bool begins;   /* the program sets up its data */
     bool restored; /* ... or has got them in shmem_init(); shmem_checkpoint_all() will say so */
-    bool is_new;   /* this process is a substitute that shmem_query_fault() has not told of */
+    bool is_new;   /* this process is a substitute since the last set */
     bool *lost;    /* [n] that shmem_query_fault() has told of last */
 };
 extern struct ftk_shmem ftk_shmem;
@@ -39,9 +39,12 @@ extern struct ftk_shmem ftk_shmem;
 
 /* The job ends with a line.  While a failure is known, only this process does. */
 _Noreturn void ftk_shmem_end(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Whether a call can do its work: a PE may be lost.  Outside of shmem_init() and shmem_finalize()
- * the job ends. */
+/* Whether a call can do its work.  False: a PE is lost, or this PE is a substitute that has not
+ * called shmem_checkpoint_all() yet.  The job ends when the library is not open. */
 bool ftk_shmem_ready(const char *call);
+/* The program has made a mistake: the job ends with a line.  False: a PE is lost, and the arguments
+ * may come from data that this PE has not sent. */
+bool ftk_shmem_mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Whether MPI has done what the call wanted.  A failure is no error: the PE goes on to
  * shmem_checkpoint_all(). */
 bool ftk_shmem_done(const char *call, int rc);
@@ -74,7 +77,7 @@ struct ftk_shmem_place {
     MPI_Aint at;
 };
 /* Where an object of another PE is, by the own address.  False: this PE can do nothing now.  An
- * address that is not symmetric, or an unknown PE, ends the job. */
+ * address that is not symmetric, or an unknown PE, is a mistake. */
 bool ftk_shmem_find(
     const char *call, const void *addr, size_t bytes, int pe, struct ftk_shmem_place *p);
 static inline MPI_Win ftk_shmem_win(const struct ftk_shmem_place *p)
@@ -102,7 +105,7 @@ void ftk_shmem_combine(const char *call, void *dest, const void *value, void *ol
 struct ftk_shmem_set {
     int start, stride, size, rank; /* rank: of this PE in it */
 };
-/* False: this PE can do nothing now.  A set that has not this PE ends the job. */
+/* False: this PE can do nothing now.  A set that has not this PE is a mistake. */
 bool ftk_shmem_set(
     const char *call, int start, int log_stride, int size, struct ftk_shmem_set *set);
 static inline int ftk_shmem_pe(const struct ftk_shmem_set *s, int rank)

@@ -29,18 +29,17 @@ bool ftk_shmem_find(
     for (int i = 0; i < FTK_SHMEM_SEGMENTS; i++) {
         const struct ftk_shmem_segment *s = &ftk_shmem.seg[i];
         const uintptr_t at = (uintptr_t)addr - (uintptr_t)s->base;
-        if (at >= s->bytes || bytes > s->bytes - at)
+        if (at > s->bytes || bytes > s->bytes - at)
             continue;
         if (pe >= 0 && pe < ftk_shmem.n) {
             *p = (struct ftk_shmem_place){ i, pe, (MPI_Aint)at };
             return keep_order(call, p);
         }
     }
-    if (ftkit_confirm(ftk_shmem.ft)) /* the arguments may come from what a lost PE has not sent */
-        return false;
     if (pe < 0 || pe >= ftk_shmem.n)
-        ftk_shmem_end("%s: there is no PE %d, the last one is %d", call, pe, ftk_shmem.n - 1);
-    ftk_shmem_end("%s: %zu bytes at %p are not in symmetric memory", call, bytes, addr);
+        return ftk_shmem_mistake(
+            "%s: there is no PE %d, the last one is %d", call, pe, ftk_shmem.n - 1);
+    return ftk_shmem_mistake("%s: %zu bytes at %p are not in symmetric memory", call, bytes, addr);
 }
 
 void ftk_shmem_begun(const struct ftk_shmem_place *p)
@@ -101,7 +100,7 @@ static int operate(
                         ftk_shmem_win(p));
 }
 
-/* Move bytes; false: a PE is lost, or there is nothing to do. */
+/* Move bytes; false: a PE is lost. */
 static bool move(
     const char *call, enum direction d, void *mine, size_t bytes, const struct ftk_shmem_place *p)
 {
@@ -111,22 +110,23 @@ static bool move(
             return false;
         ftk_shmem_begun(p);
     }
-    return bytes > 0;
+    return true;
 }
 
-static size_t product(const char *call, size_t n, size_t bytes)
+/* Whether n elements are memory that can be: an object of no bytes needs no address. */
+static bool is_some(const char *call, size_t n, size_t bytes)
 {
-    if (n > PTRDIFF_MAX / bytes)
-        ftk_shmem_end("%s: %zu elements of %zu bytes", call, n, bytes);
-    return n * bytes;
+    if (!ftk_shmem_ready(call) || n == 0)
+        return false;
+    return n <= PTRDIFF_MAX / bytes
+           || ftk_shmem_mistake("%s: %zu elements of %zu bytes", call, n, bytes);
 }
 
 static void put(const char *call, void *dest, const void *source, size_t n, size_t size, int pe)
 {
     struct ftk_shmem_place p;
-    const size_t bytes = product(call, n, size);
-    if (ftk_shmem_find(call, dest, bytes, pe, &p))
-        (void)move(call, PUT, (void *)(uintptr_t)source, bytes, &p);
+    if (is_some(call, n, size) && ftk_shmem_find(call, dest, n * size, pe, &p))
+        (void)move(call, PUT, (void *)(uintptr_t)source, n * size, &p);
 }
 
 /* wait: the data are there when the call returns. */
@@ -134,10 +134,9 @@ static void get(
     const char *call, void *dest, const void *source, size_t n, size_t size, int pe, bool wait)
 {
     struct ftk_shmem_place p;
-    const size_t bytes = product(call, n, size);
-    if (ftk_shmem_find(call, source, bytes, pe, &p) && move(call, GET, dest, bytes, &p) && wait
-        && ftk_shmem_flush_all(call))
-        return;
+    if (is_some(call, n, size) && ftk_shmem_find(call, source, n * size, pe, &p)
+        && move(call, GET, dest, n * size, &p) && wait)
+        (void)ftk_shmem_flush_all(call); /* a lost PE: nobody uses the data */
 }
 
 /* ---- strides --------------------------------------------------------------------------- */
@@ -157,9 +156,11 @@ static bool strided(const char *call, enum direction d, void *mine, ptrdiff_t my
     MPI_Datatype type[2] = { MPI_DATATYPE_NULL, MPI_DATATYPE_NULL };
     if (n == 0 || !ftk_shmem_ready(call))
         return false;
-    if (my_stride < 1 || stride < 1 || n > INT_MAX
-        || (size_t)stride > (size_t)PTRDIFF_MAX / bytes / n)
-        ftk_shmem_end("%s: %zu elements with strides of %td and %td", call, n, my_stride, stride);
+    const size_t most = (size_t)PTRDIFF_MAX / bytes / n;
+    if (my_stride < 1 || stride < 1 || n > INT_MAX || (size_t)stride > most
+        || (size_t)my_stride > most)
+        return ftk_shmem_mistake(
+            "%s: %zu elements with strides of %td and %td", call, n, my_stride, stride);
     if (!ftk_shmem_find(call, there, ((n - 1) * (size_t)stride + 1) * bytes, pe, &p))
         return false;
     int rc = spread(n, my_stride, bytes, &type[0]);

@@ -17,12 +17,13 @@ bool ftk_shmem_set(const char *call, int start, int log_stride, int size, struct
         return false;
     const int n = ftk_shmem.n, stride = log_stride >= 0 && log_stride < 31 ? 1 << log_stride : 0;
     if (stride == 0 || start < 0 || size < 1 || start >= n || (size - 1) > (n - 1 - start) / stride)
-        ftk_shmem_end("%s: no such set of PEs: first %d, logarithm of the stride %d, size %d, of "
-                      "%d PEs",
+        return ftk_shmem_mistake("%s: no such set of PEs: first %d, logarithm of the stride %d, "
+                                 "size %d, of %d PEs",
             call, start, log_stride, size, n);
     const int off = ftk_shmem.me - start;
     if (off < 0 || off % stride != 0 || off / stride >= size)
-        ftk_shmem_end("%s: this PE is not in the set of %d PEs from %d on", call, size, start);
+        return ftk_shmem_mistake(
+            "%s: this PE is not in the set of %d PEs from %d on", call, size, start);
     *set = (struct ftk_shmem_set){ start, stride, size, off / stride };
     return ftk_shmem_flush_all(call);
 }

@@ -5,6 +5,7 @@
  * The windows are made before ftkit_recover(), where a substitute makes them again.  Locks need a
  * set, so shmem_init() writes one.  This set has no data of the program yet. */
 #define _GNU_SOURCE
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,23 +19,36 @@ struct ftk_shmem ftk_shmem = { .seg = { { .win = MPI_WIN_NULL }, { .win = MPI_WI
 
 /* ---- errors -------------------------------------------------------------------------- */
 
-void ftk_shmem_end(const char *format, ...)
+_Noreturn static void end(const char *format, va_list args)
 {
     char text[512];
-    va_list args;
-    va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
-    va_end(args);
     fprintf(stderr, "shmem: PE %d: %s\n", ftk_shmem.me, text);
     (void)ftkit_abort(MPI_COMM_WORLD, EXIT_FAILURE); /* does not return */
     abort();
 }
 
+void ftk_shmem_end(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    end(format, args);
+}
+
+bool ftk_shmem_mistake(const char *format, ...)
+{
+    va_list args;
+    if (ftkit_confirm(ftk_shmem.ft))
+        return false;
+    va_start(args, format);
+    end(format, args);
+}
+
 bool ftk_shmem_ready(const char *call)
 {
     if (!ftk_shmem.ft)
-        ftk_shmem_end("%s: call shmem_init before, and shmem_finalize behind", call);
-    return !ftkit_failed(ftk_shmem.ft);
+        ftk_shmem_end("%s: call shmem_init before, and shmem_finalize after", call);
+    return !ftk_shmem.restored && !ftkit_failed(ftk_shmem.ft);
 }
 
 bool ftk_shmem_done(const char *call, int rc)
@@ -73,7 +87,7 @@ static void make_window(struct ftk_shmem_segment *s)
     int rc = MPI_Win_create(s->base, (MPI_Aint)s->bytes, 1, MPI_INFO_NULL, ftk_shmem.comm, &s->win);
     if (rc == MPI_SUCCESS)
         rc = MPI_Win_set_errhandler(s->win, MPI_ERRORS_RETURN);
-    (void)ftk_shmem_done("shmem_init", rc); /* a lost PE is found behind ftkit_recover() */
+    (void)ftk_shmem_done("shmem_init", rc); /* a lost PE is found after ftkit_recover() */
 }
 
 bool ftk_shmem_lock_windows(void)
@@ -93,6 +107,29 @@ void ftk_shmem_halt(void)
     exit(rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
+/* Whether all PEs have the same symmetric memory, or the job ends; false: a PE is lost. */
+static bool compare_memory(void)
+{
+    const struct ftk_shmem_segment *h = &ftk_shmem.seg[FTK_SHMEM_HEAP];
+    const struct ftk_shmem_segment *g = &ftk_shmem.seg[FTK_SHMEM_GLOBALS];
+    const uint64_t mine[3] = { h->bytes, (uint64_t)(uintptr_t)g->base, g->bytes };
+    uint64_t both[6], least[6];
+    for (int i = 0; i < 3; i++) {
+        both[i] = mine[i];
+        both[i + 3] = ~mine[i];
+    }
+    if (!ftk_shmem_done(
+            "shmem_init", MPI_Allreduce(both, least, 6, MPI_UINT64_T, MPI_MIN, ftk_shmem.comm)))
+        return false;
+    if (least[0] != ~least[3])
+        ftk_shmem_end("shmem_init: the PEs have heaps of %" PRIu64 " to %" PRIu64
+                      " bytes: set SHMEM_SYMMETRIC_SIZE to the same on all",
+            least[0], ~least[3]);
+    if (least[1] != ~least[4] || least[2] != ~least[5])
+        ftk_shmem_end("shmem_init: the PEs have other variables: run the same program on all");
+    return true;
+}
+
 /* Write the set without data of the program, and take the locks.  A PE that is lost meanwhile takes
  * all back to this set; its substitute comes here, too, and its first call of ftkit_checkpoint() is
  * that in which the others were taken back. */
@@ -104,9 +141,10 @@ static void begin(void)
         need("shmem_init", rc);
         if (rc == FTKIT_HALT)
             ftk_shmem_halt();
-        if (ftk_shmem_lock_windows() && ftk_shmem_done("shmem_init", MPI_Barrier(ftk_shmem.comm)))
-            return;
+        if (ftk_shmem_lock_windows() && compare_memory())
+            break;
     }
+    ftk_shmem.is_new = false; /* a loss until here is none for the program */
 }
 
 static void open_memory(void)
@@ -154,11 +192,11 @@ void shmem_init(void)
 
 /* ---- the end ------------------------------------------------------------------------- */
 
-/* A PE was lost behind the last shmem_checkpoint_all(): this process is the next. */
+/* A PE was lost after the last shmem_checkpoint_all(): this process is the next. */
 _Noreturn static void give_up(void)
 {
     fprintf(stderr,
-        "shmem: PE %d: a PE was lost behind the last shmem_checkpoint_all: the job begins "
+        "shmem: PE %d: a PE was lost after the last shmem_checkpoint_all: the job begins "
         "again\n",
         ftk_shmem.me);
     exit(EXIT_FAILURE); /* with an open context this is a loss */
@@ -193,8 +231,8 @@ void shmem_finalize(void)
 
 static void finalize_at_exit(int status, void *arg)
 {
-    (void)arg;
-    if (status == 0 && ftk_shmem.ft)
+    const bool is_child = (pid_t)(intptr_t)arg != getpid(); /* of fork() */
+    if (status == 0 && ftk_shmem.ft && !is_child)
         shmem_finalize();
 }
 
@@ -204,7 +242,7 @@ void start_pes(int npes)
     if (ftk_shmem.ft)
         return;
     shmem_init();
-    if (on_exit(finalize_at_exit, NULL) != 0)
+    if (on_exit(finalize_at_exit, (void *)(intptr_t)getpid()) != 0)
         ftk_shmem_end("start_pes: no memory");
 }
 

@@ -30,6 +30,8 @@ extern "C" {
 #define SHMEM_MAX_NAME_LEN 64
 #define _SHMEM_MAJOR_VERSION SHMEM_MAJOR_VERSION
 #define _SHMEM_MINOR_VERSION SHMEM_MINOR_VERSION
+#define _SHMEM_VENDOR_STRING SHMEM_VENDOR_STRING
+#define _SHMEM_MAX_NAME_LEN SHMEM_MAX_NAME_LEN
 
 /* Collective calls take these arrays as the standard says, and do not use them. */
 #define SHMEM_SYNC_SIZE 1
@@ -41,6 +43,12 @@ extern "C" {
 #define SHMEM_ALLTOALLS_SYNC_SIZE SHMEM_SYNC_SIZE
 #define SHMEM_REDUCE_MIN_WRKDATA_SIZE 1
 #define SHMEM_SYNC_VALUE 0L
+#define _SHMEM_BCAST_SYNC_SIZE SHMEM_BCAST_SYNC_SIZE
+#define _SHMEM_BARRIER_SYNC_SIZE SHMEM_BARRIER_SYNC_SIZE
+#define _SHMEM_COLLECT_SYNC_SIZE SHMEM_COLLECT_SYNC_SIZE
+#define _SHMEM_REDUCE_SYNC_SIZE SHMEM_REDUCE_SYNC_SIZE
+#define _SHMEM_REDUCE_MIN_WRKDATA_SIZE SHMEM_REDUCE_MIN_WRKDATA_SIZE
+#define _SHMEM_SYNC_VALUE SHMEM_SYNC_VALUE
 
 enum shmem_cmp {
     SHMEM_CMP_EQ,
@@ -50,6 +58,12 @@ enum shmem_cmp {
     SHMEM_CMP_LT,
     SHMEM_CMP_GE
 };
+#define _SHMEM_CMP_EQ SHMEM_CMP_EQ
+#define _SHMEM_CMP_NE SHMEM_CMP_NE
+#define _SHMEM_CMP_GT SHMEM_CMP_GT
+#define _SHMEM_CMP_LE SHMEM_CMP_LE
+#define _SHMEM_CMP_LT SHMEM_CMP_LT
+#define _SHMEM_CMP_GE SHMEM_CMP_GE
 
 /* ---- Types: X(name, type, type of MPI) ------------------------------------------------- */
 
@@ -138,7 +152,7 @@ SHMEM_API int _num_pes(void);
 /* ---- Symmetric memory: collective, with the same arguments on all PEs ---------------------- */
 
 /** All of these return NULL on all PEs when the heap is exhausted, or when the PEs do not ask for
- * the same; a line says which. */
+ * the same; a line says which.  They also return NULL after the loss of a PE. */
 SHMEM_API void *shmem_malloc(size_t size);
 SHMEM_API void *shmem_calloc(size_t count, size_t size);
 SHMEM_API void *shmem_realloc(void *ptr, size_t size);
@@ -241,7 +255,8 @@ SHMEM_API void shmem_sync_all(void);
 SHMEM_API void shmem_barrier(int PE_start, int logPE_stride, int PE_size, long *pSync);
 SHMEM_API void shmem_sync(int PE_start, int logPE_stride, int PE_size, long *pSync);
 
-/** Also these return when a PE is lost: the next call is then shmem_checkpoint_all(). */
+/** Also these return when a PE is lost, and the test gives 1: the next call is then
+ * shmem_checkpoint_all(). */
 #define SHMEM_WAIT_DECLARE(name, type, mpi)                                                        \
     SHMEM_API void shmem_##name##_wait_until(type *ivar, int cmp, type cmp_value);                 \
     SHMEM_API int shmem_##name##_test(type *ivar, int cmp, type cmp_value);
@@ -251,7 +266,7 @@ SHMEM_SYNC_NAMES(SHMEM_WAIT_DECLARE)
 
 SHMEM_API void shmem_set_lock(long *lock);
 SHMEM_API void shmem_clear_lock(long *lock);
-/** 0: this PE has the lock now; 1: another one has it. */
+/** 0: this PE has the lock now, or a PE is lost; 1: another one has it. */
 SHMEM_API int shmem_test_lock(long *lock);
 
 /* ---- Collective calls ---------------------------------------------------------------------- */
@@ -295,15 +310,22 @@ SHMEM_REDUCE_NUMBERS(SHMEM_NUMBERS_DECLARE)
 /* ---- Failures -------------------------------------------------------------------------------
  * The four calls of P. Hao's checkpoint and restart for OpenSHMEM (University of Houston, 2016). */
 
+/** 1: a PE is lost, or this PE has not called shmem_checkpoint_all() since its memory was restored
+ * in shmem_init(): go on to shmem_checkpoint_all().  A loop of the program that waits asks this.
+ * The call serves other PEs, too.  Local. */
+SHMEM_API int shmem_ft_failed(void);
+
 enum { SHMEM_FT_SUCCESS = 0, SHMEM_FT_FAILURE = 1 };
 enum { SHMEM_FT_PE_LOST = 1 }; /* a status of shmem_query_fault(): its process has ended */
 
 /**
  * Save the symmetric memory of all PEs.
  *
- * @return SHMEM_FT_SUCCESS: it is saved; SHMEM_FT_FAILURE: a PE was lost since the last call.  Then
- *         nothing was saved: a substitute has taken the place of each lost PE, and the symmetric
- *         memory of all PEs is as it was saved last.  Call shmem_restart_pes().
+ * @return SHMEM_FT_SUCCESS: no PE was lost, and the memory is saved.  When the set could not be
+ *         written, a line on stderr says so, and the set before holds.
+ *         SHMEM_FT_FAILURE: a PE was lost since the last call.  Then nothing was saved: a
+ *         substitute has taken the place of each lost PE, and the symmetric memory of all PEs is
+ *         as it was saved last.  Call shmem_restart_pes().
  *
  * From the loss of a PE until this call the other calls do nothing, or what they give is not to be
  * used.
@@ -311,12 +333,13 @@ enum { SHMEM_FT_PE_LOST = 1 }; /* a status of shmem_query_fault(): its process h
  */
 SHMEM_API int shmem_checkpoint_all(void);
 
-/** The PEs that were lost, in rising order, and why: [*numpes] each, from malloc(), so free() both.
- * Collective. */
+/** The PEs that were lost since shmem_checkpoint_all() has saved last, in rising order, and why:
+ * [*numpes] each, from malloc(), so free() both.  Collective. */
 SHMEM_API void shmem_query_fault(int **pes, int **pes_status, size_t *numpes);
 
-/** Continue with the memory that was saved last.  @param pes [numpes] as of shmem_query_fault(); a
- * PE that was not lost is an error, which ends the job.  Collective. */
+/** Check the list; the memory is restored already.
+ * @param pes [numpes] as of shmem_query_fault(); a PE that was not lost ends the job.
+ * Collective. */
 SHMEM_API void shmem_restart_pes(int *pes, size_t numpes);
 
 /** 1: the program begins, and has to set up its data; 0: this PE is a substitute, or the job goes

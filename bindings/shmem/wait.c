@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A call that waits first completes what this PE has begun: another PE may wait for that. */
+ * A call that waits first completes what this PE has begun: another PE may wait for that.  After a
+ * loss each of them says that the wait is over. */
 #include "own.h"
 
 void shmem_fence(void)
@@ -33,7 +34,7 @@ static bool begin(const char *call, const void *ivar, size_t bytes, int cmp)
     if (!ftk_shmem_find(call, ivar, bytes, ftk_shmem.me, &p))
         return false;
     if (cmp < SHMEM_CMP_EQ || cmp > SHMEM_CMP_GE)
-        ftk_shmem_end("%s: %d is not a comparison", call, cmp);
+        return ftk_shmem_mistake("%s: %d is not a comparison", call, cmp);
     return ftk_shmem_flush_all(call);
 }
 
@@ -48,8 +49,8 @@ static bool begin(const char *call, const void *ivar, size_t bytes, int cmp)
     }                                                                                              \
     int shmem_##name##_test(type *ivar, int cmp, type cmp_value)                                   \
     {                                                                                              \
-        return begin(__func__, ivar, sizeof *ivar, cmp) && ftk_shmem_look(__func__)                \
-               && COMPARES(type);                                                                  \
+        return !begin(__func__, ivar, sizeof *ivar, cmp) || !ftk_shmem_look(__func__)              \
+               || COMPARES(type);                                                                  \
     }
 SHMEM_SYNC_TYPES(WAITS)
 SHMEM_SYNC_NAMES(WAITS)
@@ -73,7 +74,7 @@ static uint64_t swap(const char *call, long *lock, uint64_t from, uint64_t to)
 {
     struct ftk_shmem_place p;
     uint64_t old = ~from;
-    if (ftk_shmem_find(call, lock, sizeof *lock, keeper(lock), &p)
+    if (ftk_shmem_ready(call) && ftk_shmem_find(call, lock, sizeof *lock, keeper(lock), &p)
         && ftk_shmem_done(call,
             MPI_Compare_and_swap(&to, &from, &old, MPI_UINT64_T, p.pe, p.at, ftk_shmem_win(&p)))) {
         ftk_shmem_begun(&p);
@@ -85,7 +86,8 @@ static uint64_t swap(const char *call, long *lock, uint64_t from, uint64_t to)
 static uint64_t add(const char *call, long *lock, uint64_t value)
 {
     uint64_t old = 0;
-    ftk_shmem_combine(call, lock, &value, &old, MPI_UINT64_T, MPI_SUM, keeper(lock));
+    if (ftk_shmem_ready(call))
+        ftk_shmem_combine(call, lock, &value, &old, MPI_UINT64_T, MPI_SUM, keeper(lock));
     return old;
 }
 
@@ -103,9 +105,8 @@ void shmem_clear_lock(long *lock)
     uint64_t word = add("shmem_clear_lock", lock, 0), was;
     for (; ftk_shmem_ready("shmem_clear_lock"); word = was) {
         if (word >> 32 == (word & TURN)) {
-            if (ftkit_confirm(ftk_shmem.ft))
-                return;
-            ftk_shmem_end("shmem_clear_lock: no PE has the lock %p", (void *)lock);
+            (void)ftk_shmem_mistake("shmem_clear_lock: no PE has the lock %p", (void *)lock);
+            return;
         }
         was = swap("shmem_clear_lock", lock, word, (word & ~TURN) | ((word + 1) & TURN));
         if (was == word)
@@ -113,10 +114,11 @@ void shmem_clear_lock(long *lock)
     }
 }
 
+/* After a loss the answer is 0, so a loop of the program ends. */
 int shmem_test_lock(long *lock)
 {
-    const uint64_t word = add("shmem_test_lock", lock, 0);
-    if (!ftk_shmem_ready("shmem_test_lock") || word >> 32 != (word & TURN))
-        return 1;
-    return swap("shmem_test_lock", lock, word, word + TICKET) != word;
+    const char *const call = "shmem_test_lock";
+    const uint64_t word = add(call, lock, 0);
+    const bool has = word >> 32 == (word & TURN) && swap(call, lock, word, word + TICKET) == word;
+    return !has && ftk_shmem_ready(call);
 }

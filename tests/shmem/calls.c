@@ -382,6 +382,47 @@ static void collective(void)
     shmem_sync_all();
 }
 
+/* No bytes: no address is needed. */
+static void nothing(void)
+{
+    long *const none = NULL;
+    int32_t one = me, all[4] = { 0 };
+    shmem_long_put(none, none, 0, next_pe(1));
+    shmem_long_get(none, none, 0, next_pe(1));
+    shmem_long_iput(none, none, 1, 1, 0, next_pe(1));
+    shmem_broadcast64(none, none, 0, 0, 0, 0, n, sync_);
+    shmem_fcollect64(none, none, 0, 0, 0, n, sync_);
+    shmem_collect64(none, none, 0, 0, 0, n, sync_);
+    shmem_alltoall32(none, none, 0, 0, 0, n, sync_);
+    shmem_alltoalls32(none, none, 1, 1, 0, 0, 0, n, sync_);
+    static int32_t here[4];
+    shmem_collect32(here, &one, me == n - 1 ? 0 : 1, 0, 0, n, sync_);
+    shmem_get32(all, here, 4, me);
+    for (int i = 0; i < n - 1; i++)
+        CHECK(all[i] == i);
+    CHECK(all[n - 1] == 0);
+}
+
+/* Many gets without a wait: their answers come in parts. */
+static void many_gets(void)
+{
+    enum { MANY = 1 << 15, TIMES = 8 };
+    static long here[MANY];
+    long *all = calloc((size_t)MANY * TIMES, sizeof *all);
+    for (int i = 0; i < MANY; i++)
+        here[i] = me * MANY + i;
+    shmem_barrier_all();
+    for (size_t i = 0; all && i < TIMES; i++)
+        shmem_long_get_nbi(all + i * MANY, here, MANY, next_pe(1));
+    shmem_quiet();
+    bool same = all != NULL;
+    for (int i = 0; same && i < MANY * TIMES; i++)
+        same = all[i] == next_pe(1) * MANY + i % MANY;
+    CHECK(same);
+    shmem_barrier_all();
+    free(all);
+}
+
 /* ---- the heap --------------------------------------------------------------------------- */
 
 static void heap(void)
@@ -398,6 +439,11 @@ static void heap(void)
     shmem_free(again);
     CHECK(shmem_malloc(1000) == a); /* b and again are one block again, or a is as it was */
     shmem_free(a);
+    CHECK(shmem_realloc(larger, 4000) == larger && larger[999] == 7); /* in its place */
+    CHECK(shmem_realloc(larger, 600) == larger && shmem_realloc(larger, 640) == larger);
+    b = shmem_malloc(4500); /* where the end of it was */
+    CHECK(b > larger && b < larger + 5000 && larger[599] == 7);
+    shmem_free(b);
     shmem_free(larger);
     shmem_free(c);
     long *z = shmem_calloc(100, sizeof *z);
@@ -430,6 +476,10 @@ static int mistake(const char *name)
         shmem_long_put(shared, shared, (size_t)1 << 30, 0);
     else if (strcmp(name, "stride") == 0)
         shmem_long_iput(shared, shared, 0, 1, 2, 0);
+    else if (strcmp(name, "far") == 0)
+        shmem_long_iget(shared, shared, PTRDIFF_MAX / 2, 1, 2, 0);
+    else if (strcmp(name, "blocks") == 0)
+        shmem_alltoalls64(shared, shared, 1000000000, 1, 1, 0, 0, n, sync_);
     else if (strcmp(name, "set") == 0)
         shmem_barrier(0, 0, n + 1, sync_);
     else if (strcmp(name, "outside") == 0)
@@ -457,6 +507,12 @@ int main(int argc, char **argv)
 {
     int major, minor;
     char name[SHMEM_MAX_NAME_LEN];
+    static long early;
+    if (argc > 1 && strcmp(argv[1], "early") == 0)
+        shmem_set_lock(&early);
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (argc > 1 && strcmp(argv[1], "sizes") == 0)
+        setenv("SHMEM_SYMMETRIC_SIZE", rank && strcmp(rank, "1") == 0 ? "2M" : "1M", 1);
     shmem_init();
     me = shmem_my_pe();
     n = shmem_n_pes();
@@ -465,6 +521,11 @@ int main(int argc, char **argv)
     shmem_info_get_version(&major, &minor);
     shmem_info_get_name(name);
     CHECK(major == 1 && minor == 4 && strcmp(name, SHMEM_VENDOR_STRING) == 0);
+    CHECK(_SHMEM_CMP_GE == SHMEM_CMP_GE && _SHMEM_SYNC_VALUE == 0 && _SHMEM_REDUCE_SYNC_SIZE > 0
+          && _SHMEM_BCAST_SYNC_SIZE > 0 && _SHMEM_BARRIER_SYNC_SIZE > 0
+          && _SHMEM_COLLECT_SYNC_SIZE > 0 && _SHMEM_REDUCE_MIN_WRKDATA_SIZE > 0
+          && _SHMEM_MAX_NAME_LEN == sizeof name && _SHMEM_VENDOR_STRING[0] != 0);
+    CHECK(!shmem_ft_failed());
     CHECK(shmem_ft_algo_init() == 1);
     rma();
     large();
@@ -472,6 +533,8 @@ int main(int argc, char **argv)
     waiting();
     order();
     collective();
+    nothing();
+    many_gets();
     heap();
     CHECK(shmem_checkpoint_all() == SHMEM_FT_SUCCESS && shmem_ft_algo_init() == 0);
     shmem_int_sum_to_all(&wrong, &wrong, 1, 0, 0, n, NULL, sync_);
