@@ -251,13 +251,14 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
     }
 }
 
-/* Forward every FTKIT_ variable, the user's and ours, to ranks on other nodes. */
+/* Forward every FTKIT_ variable, the user's and ours, to ranks on other nodes, and those of
+ * OpenSHMEM. */
 static void add_forwards(const struct ftk_run *r, int part, struct ftk_list *cmd)
 {
     static const char spares[] = "FTKIT_SPARES_COUNT";
     struct ftk_list names = { 0 }, env = { 0 };
     for (char **e = environ; *e; e++)
-        if (strncmp(*e, "FTKIT_", 6) == 0)
+        if (strncmp(*e, "FTKIT_", 6) == 0 || strncmp(*e, "SHMEM_", 6) == 0)
             ftk_list_add_once(&names, *e, strcspn(*e, "="));
     ftk_mpirun_environment(r, 0, &env);
     for (size_t i = 0; i < env.n; i++)
