@@ -104,7 +104,8 @@ static int check(const struct ftk_win *w, const struct ftk_win_operation *o, boo
 
 /* ---- operations ---------------------------------------------------------------------- */
 
-#define MUCH (64 << 10) /* bytes of a queue with a lock that is sent before a flush */
+/* bytes of a queue with a lock, or of its answer: the queue is sent before a flush */
+#define MUCH (64 << 10)
 
 int ftk_win_queue_up(struct ftk_win *w, const struct ftk_win_operation *o, bool *none)
 {
@@ -122,8 +123,8 @@ static int do_op(struct ftk_win *w, const struct ftk_win_operation *o)
 {
     bool none = false;
     int rc = ftk_win_queue_up(w, o, &none);
-    if (rc == MPI_SUCCESS && !none && w->queue[o->target].bytes > MUCH
-        && ftk_win_is_locked(w, o->target))
+    if (rc == MPI_SUCCESS && !none && ftk_win_is_locked(w, o->target)
+        && (w->queue[o->target].bytes > MUCH || w->queue[o->target].reply > MUCH))
         rc = ftk_win_push(w, o->target, false);
     return ftk_win_end(w, rc);
 }
