@@ -6,7 +6,7 @@
 void ftk_shmem_combine(const char *call, void *dest, const void *value, void *old,
     MPI_Datatype type, MPI_Op op, int pe)
 {
-    struct ftk_shmem_place p;
+    struct ftk_shmem_place p = { 0 };
     int bytes;
     MPI_Type_size(type, &bytes);
     if (!ftk_shmem_find(call, dest, (size_t)bytes, pe, &p))
@@ -23,7 +23,7 @@ void ftk_shmem_combine(const char *call, void *dest, const void *value, void *ol
 static void swap_if(const char *call, void *dest, const void *cond, const void *value, void *old,
     MPI_Datatype type, int pe)
 {
-    struct ftk_shmem_place p;
+    struct ftk_shmem_place p = { 0 };
     int bytes;
     MPI_Type_size(type, &bytes);
     if (!ftk_shmem_find(call, dest, (size_t)bytes, pe, &p)
@@ -34,6 +34,8 @@ static void swap_if(const char *call, void *dest, const void *cond, const void *
     (void)ftk_shmem_flush_all(call);
 }
 
+/* types as arguments have no parentheses */
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define WITH_VALUE(type, mpi, FETCH, PLAIN, op)                                                    \
     type FETCH(type *dest, type value, int pe)                                                     \
     {                                                                                              \
@@ -104,3 +106,4 @@ SHMEM_BIT_NAMES(AMO_BITS)
 SHMEM_OLD_TYPES(OLD)
 SHMEM_OLD_TYPES(OLD_SWAP)
 SHMEM_REALS(OLD_SWAP)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -10,7 +10,7 @@
 /* Whether an object is symmetric; one of no bytes needs no address. */
 static bool is_symmetric(const char *call, const void *dest, size_t bytes)
 {
-    struct ftk_shmem_place p;
+    struct ftk_shmem_place p = { 0 };
     return bytes == 0 || ftk_shmem_find(call, dest, bytes, ftk_shmem.me, &p);
 }
 
@@ -65,10 +65,9 @@ static void collect(
 static void *copy(const char *call, const void *source, size_t bytes)
 {
     void *all = malloc(bytes + 1);
-    if (!all)
-        ftk_shmem_end("%s: no memory", call);
-    memcpy(all, source, bytes);
-    return all;
+    if (all)
+        return memcpy(all, source, bytes);
+    ftk_shmem_end("%s: no memory", call);
 }
 
 static void alltoall(
@@ -105,7 +104,7 @@ static void alltoalls(const char *call, void *dest, const void *source, ptrdiff_
     void shmem_broadcast##bits(void *dest, const void *source, size_t nelems, int PE_root,         \
         int PE_start, int logPE_stride, int PE_size, long *pSync)                                  \
     {                                                                                              \
-        struct ftk_shmem_set s;                                                                    \
+        struct ftk_shmem_set s = { 0 };                                                            \
         (void)pSync;                                                                               \
         if (begin(__func__, dest, 1, nelems, (bits) / 8, SET, &s))                                 \
             broadcast(__func__, dest, source, nelems *((bits) / 8), PE_root, &s);                  \
@@ -113,7 +112,7 @@ static void alltoalls(const char *call, void *dest, const void *source, ptrdiff_
     void shmem_collect##bits(void *dest, const void *source, size_t nelems, int PE_start,          \
         int logPE_stride, int PE_size, long *pSync)                                                \
     {                                                                                              \
-        struct ftk_shmem_set s;                                                                    \
+        struct ftk_shmem_set s = { 0 };                                                            \
         (void)pSync;                                                                               \
         if (begin(__func__, dest, 1, nelems, (bits) / 8, SET, &s))                                 \
             collect(__func__, dest, source, nelems *((bits) / 8), &s);                             \
@@ -121,7 +120,7 @@ static void alltoalls(const char *call, void *dest, const void *source, ptrdiff_
     void shmem_fcollect##bits(void *dest, const void *source, size_t nelems, int PE_start,         \
         int logPE_stride, int PE_size, long *pSync)                                                \
     {                                                                                              \
-        struct ftk_shmem_set s;                                                                    \
+        struct ftk_shmem_set s = { 0 };                                                            \
         (void)pSync;                                                                               \
         if (begin(__func__, dest, PE_size, nelems, (bits) / 8, SET, &s))                           \
             (void)ftk_shmem_done(                                                                  \
@@ -130,7 +129,7 @@ static void alltoalls(const char *call, void *dest, const void *source, ptrdiff_
     void shmem_alltoall##bits(void *dest, const void *source, size_t nelems, int PE_start,         \
         int logPE_stride, int PE_size, long *pSync)                                                \
     {                                                                                              \
-        struct ftk_shmem_set s;                                                                    \
+        struct ftk_shmem_set s = { 0 };                                                            \
         (void)pSync;                                                                               \
         if (begin(__func__, dest, PE_size, nelems, (bits) / 8, SET, &s))                           \
             alltoall(__func__, dest, source, nelems *((bits) / 8), &s);                            \
@@ -138,7 +137,7 @@ static void alltoalls(const char *call, void *dest, const void *source, ptrdiff_
     void shmem_alltoalls##bits(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst,       \
         size_t nelems, int PE_start, int logPE_stride, int PE_size, long *pSync)                   \
     {                                                                                              \
-        struct ftk_shmem_set s;                                                                    \
+        struct ftk_shmem_set s = { 0 };                                                            \
         (void)pSync;                                                                               \
         if (begin(__func__, dest, PE_size, nelems, (bits) / 8, SET, &s))                           \
             alltoalls(__func__, dest, source, dst, sst, nelems, (bits) / 8, &s);                   \
@@ -158,11 +157,13 @@ static void reduce(const char *call, void *dest, const void *source, int n, size
     free(data);
 }
 
+/* types as arguments have no parentheses */
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define REDUCE(name, type, mpi, op, mpi_op)                                                        \
     void shmem_##name##_##op##_to_all(type *dest, const type *source, int nreduce, int PE_start,   \
         int logPE_stride, int PE_size, type *pWrk, long *pSync)                                    \
     {                                                                                              \
-        struct ftk_shmem_set s;                                                                    \
+        struct ftk_shmem_set s = { 0 };                                                            \
         (void)pWrk;                                                                                \
         (void)pSync;                                                                               \
         if (nreduce > 0 && begin(__func__, dest, 1, (size_t)nreduce, sizeof *dest, SET, &s))       \
@@ -181,3 +182,4 @@ static void reduce(const char *call, void *dest, const void *source, int n, size
 SHMEM_REDUCE_BITS(BITS)
 SHMEM_REDUCE_ORDER(ORDER)
 SHMEM_REDUCE_NUMBERS(NUMBERS)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -124,7 +124,7 @@ static bool is_some(const char *call, size_t n, size_t bytes)
 
 static void put(const char *call, void *dest, const void *source, size_t n, size_t size, int pe)
 {
-    struct ftk_shmem_place p;
+    struct ftk_shmem_place p = { 0 };
     if (is_some(call, n, size) && ftk_shmem_find(call, dest, n * size, pe, &p))
         (void)move(call, PUT, (void *)(uintptr_t)source, n * size, &p);
 }
@@ -133,7 +133,7 @@ static void put(const char *call, void *dest, const void *source, size_t n, size
 static void get(
     const char *call, void *dest, const void *source, size_t n, size_t size, int pe, bool wait)
 {
-    struct ftk_shmem_place p;
+    struct ftk_shmem_place p = { 0 };
     if (is_some(call, n, size) && ftk_shmem_find(call, source, n * size, pe, &p)
         && move(call, GET, dest, n * size, &p) && wait)
         (void)ftk_shmem_flush_all(call); /* a lost PE: nobody uses the data */
@@ -152,7 +152,7 @@ static int spread(size_t n, ptrdiff_t stride, size_t bytes, MPI_Datatype *type)
 static bool strided(const char *call, enum direction d, void *mine, ptrdiff_t my_stride,
     const void *there, ptrdiff_t stride, size_t n, size_t bytes, int pe)
 {
-    struct ftk_shmem_place p;
+    struct ftk_shmem_place p = { 0 };
     MPI_Datatype type[2] = { MPI_DATATYPE_NULL, MPI_DATATYPE_NULL };
     if (n == 0 || !ftk_shmem_ready(call))
         return false;
@@ -200,6 +200,8 @@ void shmem_getmem_nbi(void *dest, const void *source, size_t nelems, int pe)
     get(__func__, dest, source, nelems, 1, pe, false);
 }
 
+/* types as arguments have no parentheses */
+// NOLINTBEGIN(bugprone-macro-parentheses)
 /* Six calls for elements of so many bytes. */
 #define CALLS(type, bytes, PUT_, GET_, PUT_NBI, GET_NBI, IPUT, IGET)                               \
     void PUT_(type *dest, const type *source, size_t nelems, int pe)                               \
@@ -248,3 +250,4 @@ SHMEM_SIZES(SIZED)
     }
 SHMEM_RMA_TYPES(TYPED)
 SHMEM_RMA_NAMES(TYPED)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -133,7 +133,7 @@ int ftk_shmem_reduce(
 
 static void meet(const char *call, int start, int log_stride, int size)
 {
-    struct ftk_shmem_set s;
+    struct ftk_shmem_set s = { 0 };
     if (ftk_shmem_set(call, start, log_stride, size, &s))
         (void)ftk_shmem_done(call, ftk_shmem_meet(&s));
 }

@@ -19,10 +19,10 @@ struct ftk_shmem ftk_shmem = { .seg = { { .win = MPI_WIN_NULL }, { .win = MPI_WI
 
 /* ---- errors -------------------------------------------------------------------------- */
 
-_Noreturn static void end(const char *format, va_list args)
+enum { TEXT_BYTES = 512 };
+
+_Noreturn static void end(const char *text)
 {
-    char text[512];
-    vsnprintf(text, sizeof text, format, args);
     fprintf(stderr, "shmem: PE %d: %s\n", ftk_shmem.me, text);
     (void)ftkit_abort(MPI_COMM_WORLD, EXIT_FAILURE); /* does not return */
     abort();
@@ -30,18 +30,24 @@ _Noreturn static void end(const char *format, va_list args)
 
 void ftk_shmem_end(const char *format, ...)
 {
+    char text[TEXT_BYTES];
     va_list args;
     va_start(args, format);
-    end(format, args);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    end(text);
 }
 
 bool ftk_shmem_mistake(const char *format, ...)
 {
+    char text[TEXT_BYTES];
     va_list args;
     if (ftkit_confirm(ftk_shmem.ft))
         return false;
     va_start(args, format);
-    end(format, args);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    end(text);
 }
 
 bool ftk_shmem_ready(const char *call)

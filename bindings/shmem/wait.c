@@ -20,6 +20,8 @@ void shmem_quiet(void)
 
 /* ---- one variable -------------------------------------------------------------------- */
 
+/* types as arguments have no parentheses */
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define COMPARES(type)                                                                             \
     (cmp == SHMEM_CMP_EQ      ? *(volatile type *)ivar == cmp_value                                \
         : cmp == SHMEM_CMP_NE ? *(volatile type *)ivar != cmp_value                                \
@@ -30,7 +32,7 @@ void shmem_quiet(void)
 
 static bool begin(const char *call, const void *ivar, size_t bytes, int cmp)
 {
-    struct ftk_shmem_place p;
+    struct ftk_shmem_place p = { 0 };
     if (!ftk_shmem_find(call, ivar, bytes, ftk_shmem.me, &p))
         return false;
     if (cmp < SHMEM_CMP_EQ || cmp > SHMEM_CMP_GE)
@@ -72,7 +74,7 @@ static int keeper(const long *lock)
 
 static uint64_t swap(const char *call, long *lock, uint64_t from, uint64_t to)
 {
-    struct ftk_shmem_place p;
+    struct ftk_shmem_place p = { 0 };
     uint64_t old = ~from;
     if (ftk_shmem_ready(call) && ftk_shmem_find(call, lock, sizeof *lock, keeper(lock), &p)
         && ftk_shmem_done(call,
@@ -122,3 +124,4 @@ int shmem_test_lock(long *lock)
     const bool has = word >> 32 == (word & TURN) && swap(call, lock, word, word + TICKET) == word;
     return !has && ftk_shmem_ready(call);
 }
+// NOLINTEND(bugprone-macro-parentheses)
