@@ -350,7 +350,7 @@ END
         my ($first) = `readelf -d '$tmp/cbuild/prog_mpi'` =~ /NEEDED.*\[(.*?)\]/;
         is($first, 'libftkit_mpi.so.0', 'CMake: ftkit::mpi comes before MPI, named before it');
         local @ENV{qw(PATH FTKIT_LOG_ENABLED)} = ("$usr/bin:$ENV{PATH}", 'true');
-        my $go = 'FTKIT_LEVEL_HDF5_ENABLED=false ftkit run --no-relaunch -n 2 --spares 0 --'; # it opens twice
+        my $go = 'ftkit run --no-relaunch -n 2 --spares 0 --'; # it opens twice
         run('CMake: ftkit::mpi: a job with the message log', "$go $tmp/cbuild/prog_mpi");
         like($out, $works, '... works');
         mkdir "$tmp/bare";
