@@ -22,10 +22,6 @@ my %files = (FTKIT_LEVEL_HDF5_EVERY => '2 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS =
 my $found = qr/restored set \d+ from memory that outlived the job/;
 my $all = 'app.mid:*:13:kill,spare.nap:*:9:kill';
 
-# What a rank says of its slots comes before or behind the line of rank 0 with $found: mpirun brings
-# the lines of ranks together in any order.
-sub found_and { my ($slots) = @_; return qr/\A(?=.*$slots)(?=.*$found)/s }
-
 sub nothing_left
 {
     my @slots = glob("/dev/shm/ftkit-*-$context-*");
@@ -116,12 +112,12 @@ relaunched('large segments, xor', 'lose', 2, solver => ['-n', '200000', '-s', '1
     env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor' },
     fault => 'app.mid:*:8:kill,spare.nap:*:9:kill');
 relaunched("$_: flipped bits count as lost", 'flip', 1,
-    env => { FTKIT_LEVEL_MEMORY_SCHEME => $_ }, like => found_and(qr/ftkit-slot-.*checksum/))
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => $_ }, like => in_any_order(qr/ftkit-slot-.*checksum/, $found))
     for qw(buddy xor);
 relaunched('a slot of a newer format is not used', 'newer', 1,
-    like => found_and(qr/ftkit-slot-.*format 99; this ftkit reads 1 to 2.*not used/));
+    like => in_any_order(qr/ftkit-slot-.*format 99; this ftkit reads 1 to 2.*not used/, $found));
 relaunched('... nor one of another byte order', 'order', 2,
-    like => found_and(qr/ftkit-slot-.*another byte order.*not used/));
+    like => in_any_order(qr/ftkit-slot-.*another byte order.*not used/, $found));
 relaunched('more is lost than XOR stands: from the beginning', 'lose', '0+1',
     env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor' },
     like => qr/what is left of set \d+ in memory does not make it whole/);

@@ -24,7 +24,7 @@ for my $scheme (qw(buddy xor rs)) {
             my $name = "$scheme: " . ($which == 1 ? 'segment' : 'copy or parity') . " of rank $rank";
             survives($name, env => \%env, solver => \@scrub,
                 fault => "scrub.corrupt:$rank:$which:EIO",
-                like => qr/checksum.*put right from copies or parity/s);
+                like => in_any_order(qr/checksum/, qr/put right from copies or parity/));
             # without the scrub this would lose the set: the other copy goes next
             survives("$name, then its partner is lost", env => \%env, solver => \@scrub,
                 spares => 1, faults => 2, unlike => qr/relaunch/,

@@ -15,7 +15,7 @@ use File::Temp qw(tempdir);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(job command builds survives in_turn victims all_cases pairwise selected is_skipped once reference
+our @EXPORT = qw(job command builds survives in_turn in_any_order victims all_cases pairwise selected is_skipped once reference
     build top slurp scratch events event_texts packages ulfm_only asleep_in_waits
     nodes_possible own_mpi died_at_end near test_data write_file await_file process_of kill_rank
     kill_process kill_mpirun);
@@ -214,6 +214,13 @@ sub reference {
         });
     }
     return $reference{$key};
+}
+
+# All of these are in a text, in any order: mpirun brings the lines of ranks together as they come.
+sub in_any_order
+{
+    my $all = join('', map {"(?=.*$_)"} @_);
+    return qr/\A$all/s;
 }
 
 # Check that a job with faults ends well, with the result of the undisturbed run, and that the
