@@ -31,11 +31,7 @@ static int is_back(void)
 {
     if (!ftk_shmem_heap_saved())
         begin_again();
-    for (int i = 0; i < FTK_SHMEM_SEGMENTS; i++) {
-        memset(ftk_shmem.open[i], 0, (size_t)ftk_shmem.n * sizeof *ftk_shmem.open[i]);
-        ftk_shmem.any_open[i] = false;
-    }
-    ftk_shmem.fenced = false;
+    ftk_shmem_none_open();
     return SHMEM_FT_FAILURE;
 }
 

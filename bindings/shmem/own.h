@@ -88,6 +88,8 @@ static inline MPI_Win ftk_shmem_win(const struct ftk_shmem_place *p)
 void ftk_shmem_begun(const struct ftk_shmem_place *p);
 /* All operations on the place are complete. */
 bool ftk_shmem_flush(const char *call, const struct ftk_shmem_place *p);
+/* No operation is under way: all are complete, or a rollback has ended them. */
+void ftk_shmem_none_open(void);
 /* All operations on all places; false: a PE is lost. */
 bool ftk_shmem_flush_all(const char *call);
 /* One look at operations of other PEs on this one; false: a PE is lost. */

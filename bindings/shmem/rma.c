@@ -54,16 +54,22 @@ bool ftk_shmem_flush(const char *call, const struct ftk_shmem_place *p)
     return ftk_shmem_done(call, MPI_Win_flush(p->pe, ftk_shmem_win(p)));
 }
 
-bool ftk_shmem_flush_all(const char *call)
+void ftk_shmem_none_open(void)
 {
-    bool good = true;
     for (int i = 0; i < FTK_SHMEM_SEGMENTS; i++) {
-        if (good && ftk_shmem.any_open[i])
-            good = ftk_shmem_done(call, MPI_Win_flush_all(ftk_shmem.seg[i].win));
         memset(ftk_shmem.open[i], 0, (size_t)ftk_shmem.n * sizeof *ftk_shmem.open[i]);
         ftk_shmem.any_open[i] = false;
     }
     ftk_shmem.fenced = false;
+}
+
+bool ftk_shmem_flush_all(const char *call)
+{
+    bool good = true;
+    for (int i = 0; good && i < FTK_SHMEM_SEGMENTS; i++)
+        if (ftk_shmem.any_open[i])
+            good = ftk_shmem_done(call, MPI_Win_flush_all(ftk_shmem.seg[i].win));
+    ftk_shmem_none_open();
     return good;
 }
 

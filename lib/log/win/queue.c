@@ -25,16 +25,24 @@ static int make_room(struct ftk_win_queue *q, size_t bytes)
     return MPI_SUCCESS;
 }
 
+void *ftk_win_room_for_one(void *array, size_t n, size_t *room, size_t item)
+{
+    if (n < *room)
+        return array;
+    const size_t more = *room ? 2 * *room : 8;
+    void *all = realloc(array, more * item);
+    if (all)
+        *room = more;
+    return all;
+}
+
 static int room_to_fetch(struct ftk_win_queue *q)
 {
-    if (q->nfetch < q->fetch_room)
-        return MPI_SUCCESS;
-    const size_t room = q->fetch_room ? 2 * q->fetch_room : 8;
-    struct ftk_win_fetch *all = realloc(q->fetch, room * sizeof *all);
+    struct ftk_win_fetch *all =
+        ftk_win_room_for_one(q->fetch, q->nfetch, &q->fetch_room, sizeof *all);
     if (!all)
         return MPI_ERR_NO_MEM;
     q->fetch = all;
-    q->fetch_room = room;
     return MPI_SUCCESS;
 }
 

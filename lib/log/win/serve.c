@@ -141,14 +141,11 @@ int ftk_win_grant(struct ftk_win *w)
 static int on_lock(struct ftk_win *w, int source, const uint64_t *words)
 {
     struct ftk_win_passive *p = w->passive;
-    if (p->nwait == p->wait_room) {
-        const size_t room = p->wait_room ? 2 * p->wait_room : 8;
-        struct ftk_win_waiter *all = realloc(p->wait, room * sizeof *all);
-        if (!all)
-            return MPI_ERR_NO_MEM;
-        p->wait = all;
-        p->wait_room = room;
-    }
+    struct ftk_win_waiter *all =
+        ftk_win_room_for_one(p->wait, p->nwait, &p->wait_room, sizeof *all);
+    if (!all)
+        return MPI_ERR_NO_MEM;
+    p->wait = all;
     p->wait[p->nwait++] = (struct ftk_win_waiter){ source, (enum ftk_win_lock)words[SERIAL] };
     return ftk_win_grant(w);
 }
