@@ -111,15 +111,6 @@ struct ftk_log_apart {
     uint64_t set; /* the set of the cut */
 };
 
-/* Figures for ftkit_query(). */
-struct ftk_log_stats {
-    uint64_t requests;    /* in the last set, or in the one that is being written */
-    uint64_t differs;     /* suppressed messages that differed from the first execution's */
-    uint64_t relay_bytes; /* of determinants sent to other nodes */
-    uint64_t logged_messages, logged_bytes, resent, suppressed, drained;
-    uint64_t late, early, window; /* of lines apart: messages, determinants in sets */
-};
-
 struct ftk_det_mode;
 struct ftk_req_ops;
 struct ftk_det_kind;
@@ -145,7 +136,6 @@ struct ftk_log {
     struct ftk_log_line line;
     struct ftk_vcomms vcomms;
     struct ftk_req_queue queue;
-    struct ftk_slog slog;
     struct ftk_unexp_list unexp;
     struct ftk_unexp_list setup_log; /* messages received before ftkit_recover(), in the order of
                                         their receives; a replacement is served from it */
@@ -154,7 +144,6 @@ struct ftk_log {
     struct ftk_log_apart apart;
     struct ftk_suppress_list suppress;
     struct ftk_log_calls calls;
-    struct ftk_log_stats stats;
 };
 
 extern struct ftk_log ftk_log;

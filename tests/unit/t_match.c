@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "detect/watch_page.h"
+#include "log/base/figures.h"
 #include "log/base/part.h"
 #include "log/determinant/det.h"
 #include "log/mode.h"
@@ -422,7 +423,7 @@ static void open_log(void)
 /* The process dies, or the run is over. */
 static void close_log(void)
 {
-    EXPECT(ftk_log.stats.differs == 0);
+    EXPECT(ftk_figures_differences() == 0);
     ftk_log.on = false;
     ftk_log_begin_rollback();
     ftk_part_requests.forget();

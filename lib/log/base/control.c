@@ -17,7 +17,8 @@ static struct outgoing {
     uint64_t *words; /* a copy: the caller may change its buffer */
 } * out;             /* [nout] under way */
 static size_t nout, out_room, look_at = LOOK;
-static uint64_t *spare; /* [SHORT] or NULL */
+static uint64_t sent_bytes; /* so far, for ftkit_query() */
+static uint64_t *spare;     /* [SHORT] or NULL */
 
 /* The number of control messages that the MPI has not sent yet, after one look. */
 static size_t still_sending(void)
@@ -95,7 +96,7 @@ int ftk_control_transmit(const uint64_t *w, size_t words, int dest, int tag, int
     struct ftk_peer *p = ftk_peer(dest);
     p->count[ftk_context_counter(context)].sent += rc == MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
-        ftk_log.stats.relay_bytes += words * sizeof *w;
+        sent_bytes += words * sizeof *w;
     return rc;
 }
 
@@ -194,6 +195,12 @@ static void close_control(void)
     spare = NULL;
     nout = out_room = 0;
     look_at = LOOK;
+    sent_bytes = 0;
+}
+
+static void figures(ftkit_info *info)
+{
+    info->log_determinant_bytes = sent_bytes;
 }
 
 static bool sends(void)
@@ -249,6 +256,7 @@ static int withdraw(const struct ftk_quiescing *q)
 }
 
 const struct ftk_part ftk_part_control = { .close = close_control,
+    .figures = figures,
     .sends = sends,
     .announces = OWN,
     .announce = announce,

@@ -96,6 +96,13 @@ void ftk_parts_close(void)
     memset(&ftk_parts, 0, sizeof ftk_parts);
 }
 
+void ftk_parts_figures(ftkit_info *info)
+{
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if ((*p)->figures)
+            (*p)->figures(info);
+}
+
 int ftk_parts_cut(bool apart)
 {
     int rc = FTKIT_OK;

@@ -69,6 +69,9 @@ struct ftk_part {
      * opposite order.  A part that was never opened closes, too. */
     void (*close)(void);
 
+    /* ftkit_query(): the fields of *info that this part counts; the others are 0. */
+    void (*figures)(ftkit_info *info);
+
     /* ---- progress ---- */
 
     /* One look in a wait, while no set is written: what the program has begun goes on. */
@@ -192,6 +195,7 @@ int ftk_parts_regions(struct ftkit_ctx *ctx);
 int ftk_parts_open(int n);
 void ftk_parts_forget(void);
 void ftk_parts_close(void);
+void ftk_parts_figures(ftkit_info *info);
 int ftk_parts_cut(bool apart);
 void ftk_parts_line(enum ftk_pass kind, bool first);
 void ftk_parts_discard(void);

@@ -200,7 +200,13 @@ static int load(const struct ftk_section *in)
     return go_back();
 }
 
+static void figures(ftkit_info *info)
+{
+    info->log_determinants = ftk_det_count();
+}
+
 const struct ftk_part ftk_part_det = { .close = close_det,
+    .figures = figures,
     .line = pass_line,
     .discard = withdraw,
     .quiesce = quiesce,

@@ -28,6 +28,7 @@ static struct block *blocks; /* the newest first */
 static struct block *kept;   /* unused, of BLOCK bytes */
 static size_t nkept;
 static size_t ncopies;
+static uint64_t nlate; /* late messages in sets so far, for ftkit_query() */
 
 static size_t bytes_of(size_t bytes)
 {
@@ -154,7 +155,7 @@ static int settle(void)
 {
     int rc = ftk_late_settle(&settled);
     if (rc == FTKIT_OK)
-        ftk_log.stats.late += ncopies;
+        nlate += ncopies;
     return rc;
 }
 
@@ -194,9 +195,16 @@ static void close_late(void)
         free(b);
     }
     nkept = 0;
+    nlate = 0;
+}
+
+static void figures(ftkit_info *info)
+{
+    info->line_late = nlate;
 }
 
 const struct ftk_part ftk_part_late = { .close = close_late,
+    .figures = figures,
     .cut_over = clear,
     .name = "late",
     .words = words,

@@ -98,13 +98,6 @@ struct ftk_table { /* open addressing over (context, rank, tag) */
     size_t cap, n;
 };
 
-/* The sender-based log; struct ftk_peer has the entries. */
-struct ftk_slog {
-    size_t bytes;        /* of all entries, with their dependency vectors */
-    uint32_t generation; /* cuts of this rank so far */
-    uint64_t spilled;    /* bytes of files that the log has taken */
-};
-
 struct ftk_unexp_list {
     struct ftk_unexp *first, *last;
     size_t n;
@@ -127,7 +120,10 @@ struct ftk_suppress_list {
 
 /* ---- payload/: the sender-based log, unexpected messages, channels ------------------- */
 
+/* A new entry, behind the others to dest (struct ftk_peer); its bytes are the caller's to write.
+ * NULL: no memory. */
 struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes);
+uint32_t ftk_slog_generation(void); /* of new entries: cuts of this rank so far */
 uint64_t *ftk_slog_words(size_t n); /* live as long as the entries; NULL: no memory */
 void ftk_slog_drop_last(int dest);  /* the last entry to dest, which could not be sent */
 /* payload/messages.c.  If replicas compare their messages: note the hash of an entry whose bytes

@@ -42,6 +42,13 @@ static size_t chunk_bytes;           /* of all chunks */
 static size_t used_bytes;            /* of entries with their heads, since the line */
 static bool warned;                  /* that there is no file: once */
 
+static struct {
+    size_t bytes;        /* of all entries, with their dependency vectors */
+    uint32_t generation; /* cuts of this rank so far */
+    uint64_t spilled;    /* bytes of files that the log has taken */
+    uint64_t logged_messages, logged_bytes;
+} slog;
+
 /* The entries before a cut, while the set of the cut is open; struct ftk_peer has the last ones. */
 static struct {
     struct chunk *chunks;
@@ -151,7 +158,7 @@ static struct chunk *new_chunk(size_t bytes)
         c = map_chunk(bytes);
     bool mapped = c != NULL;
     if (mapped)
-        ftk_log.slog.spilled += bytes;
+        slog.spilled += bytes;
     else
         c = on_heap(bytes);
     if (!c)
@@ -225,7 +232,6 @@ int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied)
 
 struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes)
 {
-    struct ftk_log *l = &ftk_log;
     struct ftk_entry *e = take_room(sizeof *e + bytes);
     if (!e)
         return NULL;
@@ -233,28 +239,34 @@ struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes)
         .bytes = bytes,
         .context = context,
         .tag = tag,
-        .generation = l->slog.generation };
+        .generation = slog.generation };
     struct ftk_peer *p = ftk_peer(dest);
     if (p->last)
         p->last->next = e;
     else
         p->first = e;
     p->last = e;
-    l->slog.bytes += bytes;
+    slog.bytes += bytes;
+    slog.logged_messages++;
+    slog.logged_bytes += bytes;
     return e;
+}
+
+uint32_t ftk_slog_generation(void)
+{
+    return slog.generation;
 }
 
 uint64_t *ftk_slog_words(size_t n)
 {
     uint64_t *w = take_room(n * sizeof *w);
     if (w)
-        ftk_log.slog.bytes += n * sizeof *w;
+        slog.bytes += n * sizeof *w;
     return w;
 }
 
 void ftk_slog_drop_last(int dest)
 {
-    struct ftk_log *l = &ftk_log;
     struct ftk_peer *p = ftk_peer(dest);
     struct ftk_entry *previous = NULL, *last = p->first;
     while (last && last->next) {
@@ -268,20 +280,21 @@ void ftk_slog_drop_last(int dest)
     else
         p->first = NULL;
     p->last = previous;
-    l->slog.bytes -= last->bytes + last->deps_words * sizeof *last->deps;
+    slog.bytes -= last->bytes + last->deps_words * sizeof *last->deps;
+    slog.logged_messages--;
+    slog.logged_bytes -= last->bytes;
 }
 
 static void clear(void)
 {
-    struct ftk_log *l = &ftk_log;
     for (int i = 0, n = ftk_peers_count(); i < n; i++) {
         struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
         p->first = p->last = p->last_before = NULL;
     }
-    l->slog.bytes = 0;
+    slog.bytes = 0;
     used_bytes = 0;
-    forget_chunks(&before.chunks, !l->on);
-    forget_chunks(&chunks, !l->on);
+    forget_chunks(&before.chunks, !ftk_log.on);
+    forget_chunks(&chunks, !ftk_log.on);
     before.used_bytes = before.bytes = 0;
 }
 
@@ -291,23 +304,21 @@ static int cut(bool apart)
 {
     if (!apart)
         return FTKIT_OK;
-    struct ftk_slog *s = &ftk_log.slog;
     for (int i = 0, n = ftk_peers_count(); i < n; i++) {
         struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
         p->last_before = p->last;
     }
     before.chunks = chunks;
     before.used_bytes = used_bytes;
-    before.bytes = s->bytes;
+    before.bytes = slog.bytes;
     chunks = NULL;
-    s->generation++;
+    slog.generation++;
     return FTKIT_OK;
 }
 
 /* The set of the cut is committed: the entries before the cut go. */
 static void drop_before(void)
 {
-    struct ftk_slog *s = &ftk_log.slog;
     for (int i = 0, n = ftk_peers_count(); i < n; i++) {
         struct ftk_peer *p = ftk_peer(ftk_peers_rank(i));
         if (p->last_before)
@@ -316,7 +327,7 @@ static void drop_before(void)
             p->last = NULL;
         p->last_before = NULL;
     }
-    s->bytes -= before.bytes;
+    slog.bytes -= before.bytes;
     used_bytes -= before.used_bytes;
     forget_chunks(&before.chunks, false);
     before.used_bytes = before.bytes = 0;
@@ -353,6 +364,23 @@ static int roll_back(const struct ftk_rollback *b)
     return FTKIT_OK;
 }
 
-const struct ftk_part ftk_part_slog = {
-    .close = clear, .cut = cut, .line = pass_line, .discard = join_intervals, .roll_back = roll_back
-};
+static void close_slog(void)
+{
+    clear();
+    memset(&slog, 0, sizeof slog);
+}
+
+static void figures(ftkit_info *info)
+{
+    info->log_messages = slog.logged_messages;
+    info->log_bytes = slog.logged_bytes;
+    info->log_held = slog.bytes;
+    info->log_spilled = slog.spilled;
+}
+
+const struct ftk_part ftk_part_slog = { .close = close_slog,
+    .figures = figures,
+    .cut = cut,
+    .line = pass_line,
+    .discard = join_intervals,
+    .roll_back = roll_back };

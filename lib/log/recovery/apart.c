@@ -151,7 +151,7 @@ static int step_sending(void)
     bool done = false;
     const int rc = ftk_cut_send(ftk_apart.cut, &done);
     ftk_drain_poll(); /* no call of the program may look after a request that it has freed */
-    return rc == FTKIT_OK && done && !ftk_p2p_sends_before(ftk_log.slog.generation)
+    return rc == FTKIT_OK && done && !ftk_p2p_sends_before(ftk_slog_generation())
                ? happens(FTK_ON_READY)
                : rc;
 }
@@ -333,7 +333,9 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx)
     return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", ftk_apart.why);
 }
 
-uint64_t ftk_apart_open_set(bool *waits_here)
+/* The set that is initiated or open, as far as this rank knows; 0: none.  *waits_here: this rank
+ * has not cut for it. */
+static uint64_t open_set(bool *waits_here)
 {
     const enum ftk_apart_state state = ftk_apart.rank.state;
     *waits_here = state == FTK_APART_INITIATED;
@@ -415,11 +417,20 @@ static void close_apart(void)
     memset(&ftk_apart, 0, sizeof ftk_apart);
 }
 
+static void figures(ftkit_info *info)
+{
+    bool waits_here;
+    info->line_open = open_set(&waits_here);
+    info->line_waits_here = waits_here;
+}
+
 static const struct ftk_part *if_apart(void)
 {
     return ftk_log.apart.on ? &ftk_part_apart : NULL;
 }
 
-const struct ftk_part ftk_part_apart = {
-    .serves = if_apart, .close = close_apart, .turn = turn, .roll_back = roll_back
-};
+const struct ftk_part ftk_part_apart = { .serves = if_apart,
+    .close = close_apart,
+    .figures = figures,
+    .turn = turn,
+    .roll_back = roll_back };

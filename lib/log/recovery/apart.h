@@ -13,9 +13,6 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx);
 /* After a repair, on a rank that does not roll back: if the line is that of a halt, the rank halts,
  * too. */
 void ftk_apart_stay(const struct ftkit_ctx *ctx);
-/* The set that is initiated or open, as far as this rank knows; 0: none.  *waits_here: this rank
- * has not cut for it. */
-uint64_t ftk_apart_open_set(bool *waits_here);
 /* Collective, in another call of ftkit that all ranks make together (log_ops.h: settle). */
 int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 /* A repair begins: nothing of a set is under way any more (log_ops.h: freeze). */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "log/p2p.h"
-#include "log/base/figures.h"
 #include "log/base/plane.h"
 #include "log/recovery/recovery.h"
 #include "log/base/saved.h"
@@ -79,7 +78,7 @@ int ftk_matched_save(struct ftk_saving *s)
     for (const struct ftk_unexp *m = ftk_matched_first(); m; m = m->next)
         n++;
     int rc = ftk_words_add(&s->w, n);
-    ftk_figures_more_requests(n);
+    ftk_requests_count(n);
     for (const struct ftk_unexp *m = ftk_matched_first(); rc == FTKIT_OK && m; m = m->next)
         rc = save_message(s, m);
     return rc;

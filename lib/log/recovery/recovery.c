@@ -102,6 +102,8 @@ static int roll_back(const struct ftk_log_repair *r)
     return rc == FTKIT_OK ? ftk_suppress_take(r->n) : rc;
 }
 
+static uint64_t nresent; /* messages, for ftkit_query() */
+
 /* Send to each rolling-back rank what that rank has lost, in order, before any new message. */
 static int resend(const struct ftk_log_repair *r)
 {
@@ -128,7 +130,7 @@ static int resend(const struct ftk_log_repair *r)
             int rc = ftk_p2p_transmit(e, d);
             if (rc != MPI_SUCCESS)
                 return ftk_fail_mpi(rc, "resending");
-            l->stats.resent++;
+            nresent++;
         }
     }
     return FTKIT_OK;
@@ -229,11 +231,11 @@ static int install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     ftk_suppress_forget();
     if (r->back[r->me])
         return rc;
-    uint64_t before = l->stats.resent;
+    const uint64_t before = nresent;
     rc = resend(r);
     if (rc == FTKIT_OK)
         ftk_report(FTKIT_DEBUG, "context %s: rank %d has sent %llu messages again", ctx->cfg.name,
-            l->me, (unsigned long long)(l->stats.resent - before));
+            l->me, (unsigned long long)(nresent - before));
     if (rc == FTKIT_OK)
         repost();
     nap_while_others_replay(r);
@@ -251,4 +253,15 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
     return rc;
 }
 
-const struct ftk_part ftk_part_replay = { .close = forget_replay };
+static void figures(ftkit_info *info)
+{
+    info->log_resent = nresent;
+}
+
+static void close_replay(void)
+{
+    forget_replay();
+    nresent = 0;
+}
+
+const struct ftk_part ftk_part_replay = { .close = close_replay, .figures = figures };

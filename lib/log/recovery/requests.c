@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "log/p2p.h"
-#include "log/base/figures.h"
 #include "log/base/part.h"
 #include "log/base/plane.h"
 #include "log/recovery/recovery.h"
@@ -31,6 +30,12 @@
 /* ---- at a line: which requests a set has --------------------------------------------- */
 
 static struct ftk_words words; /* of the line that is here */
+static uint64_t in_set;        /* requests and messages, of that line or the last one */
+
+void ftk_requests_count(uint64_t n)
+{
+    in_set += n;
+}
 
 void ftk_requests_saved(void)
 {
@@ -183,7 +188,7 @@ static int put_request(struct ftk_saving *s, const struct ftk_req *r)
 static int put_all(struct ftk_saving *s, const struct chosen *c)
 {
     int rc = ftk_words_add(&s->w, c->n);
-    ftk_figures_requests(c->n);
+    in_set = c->n;
     if (rc == FTKIT_OK)
         rc = ftk_words_add(&s->w, ftk_log.queue.npersistent);
     for (size_t i = 0; rc == FTKIT_OK && i < c->n; i++)
@@ -437,7 +442,7 @@ static int read_all(void)
     if (rc != FTKIT_OK)
         return rc;
     ftk_queue_persistent((uint32_t)n[1]);
-    ftk_figures_requests(n[0] + back.messages);
+    in_set = n[0] + back.messages;
     return rc;
 }
 
@@ -479,6 +484,12 @@ static void close_under_way(void)
     ftk_requests_drop();
     ftk_requests_saved(); /* a set may have ended the job */
     released = false;
+    in_set = 0;
+}
+
+static void figures(ftkit_info *info)
+{
+    info->log_requests = in_set;
 }
 
 int ftk_requests_load(struct ftkit_ctx *ctx, const uint64_t *w, const uint64_t *end)
@@ -572,6 +583,7 @@ static int load(const struct ftk_section *in)
 
 const struct ftk_part ftk_part_under_way = { .forget = ftk_requests_drop,
     .close = close_under_way,
+    .figures = figures,
     .line = pass_line,
     .discard = ftk_requests_saved,
     .name = "requests",

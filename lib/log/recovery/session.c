@@ -188,28 +188,6 @@ static MPI_Fint handle_c2f(struct ftk_handle h)
     }
 }
 
-static void add_stats(ftkit_info *info)
-{
-    const struct ftk_log *l = &ftk_log;
-    bool waits_here;
-    info->log_messages = l->stats.logged_messages;
-    info->log_bytes = l->stats.logged_bytes;
-    info->log_held = l->slog.bytes;
-    info->log_determinants = ftk_det_count();
-    info->log_determinant_bytes = l->stats.relay_bytes;
-    info->log_resent = l->stats.resent;
-    info->log_suppressed = l->stats.suppressed;
-    info->log_drained = l->stats.drained;
-    info->log_spilled = l->slog.spilled;
-    info->log_differs = l->stats.differs;
-    info->log_requests = l->stats.requests;
-    info->line_late = l->stats.late;
-    info->line_early = l->stats.early;
-    info->line_determinants = l->stats.window;
-    info->line_open = ftk_apart_open_set(&waits_here);
-    info->line_waits_here = waits_here;
-}
-
 static int decide(void *data, size_t bytes)
 {
     if (!ftk_alone_enter("ftkit_decide"))
@@ -244,7 +222,7 @@ static const struct ftk_log_ops log_ops = {
     .start = start_log,
     .close = close_log,
     .facts = facts,
-    .stats = add_stats,
+    .stats = ftk_parts_figures,
     .matrix = ftk_matrix_save,
     .handle_number = handle_number,
     .handle_back = handle_back,

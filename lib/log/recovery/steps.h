@@ -71,6 +71,8 @@ void ftk_line_pass(struct ftkit_ctx *ctx, enum ftk_pass kind, uint64_t calls);
 
 struct ftk_saving;
 struct ftk_loading;
+/* requests.c: the set has so many more. */
+void ftk_requests_count(uint64_t n);
 /* Append them.  FTKIT_ERR_STATE: a message is in no registered variable. */
 int ftk_matched_save(struct ftk_saving *s);
 /* Read them.  *n: so many are among the matched messages now, also after an error. */

@@ -14,6 +14,10 @@
 enum { CHANNEL = 4, DET = sizeof(struct ftk_det) / sizeof(uint64_t) };
 _Static_assert(sizeof(struct ftk_det) == DET * sizeof(uint64_t), "a determinant is whole words");
 
+static struct {
+    uint64_t early, determinants;
+} in_sets; /* so far, for ftkit_query() */
+
 /* ---- writing ------------------------------------------------------------------------- */
 
 static int put_channel(struct ftk_words *w, int context, int rank, int tag, uint64_t early)
@@ -38,7 +42,7 @@ static int put_in(struct ftk_words *w)
         if (early == 0)
             continue;
         rc = put_channel(w, s->context, s->source, s->tag, early);
-        ftk_log.stats.early += early;
+        in_sets.early += early;
         w->v[at]++;
     }
     return rc;
@@ -68,7 +72,7 @@ static int put_determinants(struct ftk_words *w)
         rc = ftk_fail(FTKIT_ERR_NOMEM, "the tail of a set");
     if (at && n > 0)
         memcpy(at, v, n * sizeof *v);
-    ftk_log.stats.window += rc == FTKIT_OK ? n : 0;
+    in_sets.determinants += rc == FTKIT_OK ? n : 0;
     free(v);
     return rc;
 }
@@ -190,6 +194,13 @@ static void close_tail(void)
 {
     drop();
     ftk_tail_forget();
+    memset(&in_sets, 0, sizeof in_sets);
+}
+
+static void figures(ftkit_info *info)
+{
+    info->line_early = in_sets.early;
+    info->line_determinants = in_sets.determinants;
 }
 
 static size_t count(void)
@@ -218,6 +229,7 @@ static int load(const struct ftk_section *in)
 }
 
 const struct ftk_part ftk_part_tail = { .close = close_tail,
+    .figures = figures,
     .cut_over = drop,
     .name = "tail",
     .words = count,

@@ -7,7 +7,6 @@
 #include "log/mode.h"
 #include "log/determinant/det.h"
 #include "log/p2p.h"
-#include "log/base/figures.h"
 #include "log/base/part.h"
 #include "log/request/req_ops.h"
 #include "log/determinant/set_up.h"
@@ -118,9 +117,6 @@ __attribute__((noinline)) static int log_small(
     }
     if (e && rc != MPI_SUCCESS)
         ftk_slog_drop_last(world);
-    if (rc != MPI_SUCCESS)
-        return rc;
-    ftk_figures_logged(bytes);
     return rc;
 }
 

@@ -23,6 +23,7 @@ static void report_difference(const struct ftk_req *r, uint64_t n);
 /* Log entries that the MPI is sending. */
 static struct ftk_entry **sending;
 static size_t nsending, sending_room;
+static uint64_t nsuppressed;  /* messages, for ftkit_query() */
 static size_t reap_at = REAP; /* with so many under way comes the next look at them */
 
 bool ftk_send_is_over(struct ftk_entry *e)
@@ -59,6 +60,7 @@ static void close_sends(void)
     sending = NULL;
     nsending = sending_room = 0;
     reap_at = REAP;
+    nsuppressed = 0;
 }
 
 bool ftk_p2p_sends_before(uint32_t generation)
@@ -125,7 +127,6 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
  * hash. */
 static bool suppressed(const struct ftk_req *r, uint64_t hash)
 {
-    struct ftk_log *l = &ftk_log;
     struct ftk_suppress *m = ftk_suppress_find(r->context, r->peer, r->tag);
     if (!m)
         return false;
@@ -135,7 +136,7 @@ static bool suppressed(const struct ftk_req *r, uint64_t hash)
     for (int i = 0; i < m->ngaps; i++)
         if (m->gap[i] == n)
             return false;
-    l->stats.suppressed++;
+    nsuppressed++;
     if (m->hash && hash != 0 && m->hash[n - 1] != 0 && m->hash[n - 1] != hash)
         report_difference(r, n);
     return true;
@@ -233,7 +234,6 @@ static int send_logged(struct ftk_req *r, size_t bytes)
         return ftk_p2p_fail(r, rc);
     }
     e->sync = r->send.sync;
-    ftk_figures_logged(bytes);
     if (bytes > MUCH && !ftk_log_replays() && l->phase != FTK_PHASE_REPLAY && !ftk_mode_hold(r))
         return send_and_keep(r, e);
     rc = ftk_p2p_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), bytes);
@@ -394,6 +394,11 @@ static int withdraw(const struct ftk_quiescing *q)
     return ftk_quiescing_await(q, sends);
 }
 
+static void figures(ftkit_info *info)
+{
+    info->log_suppressed = nsuppressed;
+}
+
 const struct ftk_part ftk_part_send = {
-    .close = close_sends, .sends = sends, .withdraw = withdraw
+    .close = close_sends, .figures = figures, .sends = sends, .withdraw = withdraw
 };
