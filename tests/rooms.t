@@ -265,6 +265,18 @@ for my $turn (3, 9) {
 
 # ---- the part: of every job with the log, here also with lines apart ------------------------------
 
+sub lives # how the log has asked the witness of each rank; a text for each rank
+{
+    my ($text) = @_;
+    my %of;
+    while ($text =~ /rank (\d+): the witness (?:has begun|saw \d+ quiesces,) .*/g) {
+        my ($rank, $line) = ($1, $&);
+        $line =~ s/^rank \d+: the witness //;
+        $of{$rank} = join('; ', grep {defined} $of{$rank}, $line);
+    }
+    return %of;
+}
+
 for my $line (qw(together apart)) {
     my $env = { FTKIT_LOG_TEAMS => 'rank', FTKIT_CHECKPOINT_LINE => $line,
         FTKIT_CHECKPOINT_PERIOD => '3 calls' };
@@ -296,6 +308,34 @@ for my $line (qw(together apart)) {
         '... a new process has nothing to drain or to withdraw');
     ok(!(grep { !$_->[5] || $_->[6] } @stay), '... each rank that stays has the numbers of others')
         or diag(explain(\%repair));
+    my %life = lives($text);
+    my $once = 'has begun 1, started 1, entered the loop 1, stopped 1 times; it has served: 1, told figures: 1';
+    for my $rank (0 .. 3) {
+        my $of = $life{$rank} // '';
+        like($of, qr/^\Q$once\E/, "... rank $rank: the log asks it once at each step of its life")
+            or diag($of);
+        like($of, $rank == 1
+                ? qr/saw 1 quiesces, 1 epochs, 1 sets, 1 installs, 0 stays, 1 set-ups, 1 restores/
+                : qr/saw 1 quiesces, 2 epochs, 1 sets, 2 installs, 1 stays, 0 set-ups, 0 restores/,
+            '... and at each step of the repair') or diag($of);
+        like($of, $line eq 'apart' ? qr/[1-9]\d* settled/ : qr/ 0 settled/,
+            '... a line apart settles its set') or diag($of);
+        like($of, qr/[1-9]\d* over, 0 abandoned$/, '... and sets are over') or diag($of);
+    }
+}
+{ # rank 1 is lost when its set is open, and rank 3 in the repair
+    my $env = { FTKIT_LOG_TEAMS => 'rank', FTKIT_CHECKPOINT_LINE => 'apart',
+        FTKIT_CHECKPOINT_PERIOD => '3 calls' };
+    my $j = logged($farm, from => "$here/build", env => $env, spares => 2,
+        fault => 'apart.early:1:1:kill,log.settled:3:1:kill');
+    my %life = lives(event_texts("$j->{dir}/events"));
+    my $bad = verdict($farm, $j, env => $env, killed => [ 1, 3 ], what => 'witness');
+    is($bad // '', '', 'witness: a rank is lost in a set apart, another one in the repair');
+    for my $rank (0, 2) {
+        like($life{$rank} // '', qr/[1-9]\d* given up, \d+ over, [1-9]\d* abandoned$/,
+            "... rank $rank has given up the set, and an attempt of the repair")
+            or diag($life{$rank});
+    }
 }
 
 # ---- control messages that change the state of a set: each one counts once ------------------------

@@ -110,8 +110,6 @@ static inline void ftk_foreign_remove(struct ftk_foreign *f, MPI_Request request
 
 /* ---- the log's side: request/foreign.c ------------------------------------------------- */
 
-/* The log begins: no state is known. */
-void ftk_foreign_begin(void);
 /* The MPI has made a persistent request, with the code rc.  rc, or MPI_ERR_NO_MEM. */
 int ftk_foreign_made(int rc, const MPI_Request *request);
 /* Whether a request of the MPI is active.  Not MPI_REQUEST_NULL. */

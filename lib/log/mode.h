@@ -85,6 +85,9 @@ struct ftk_det_mode {
 
 /* The mode of a word of the configuration (enum ftk_determinants). */
 const struct ftk_det_mode *ftk_mode_of(int dets);
+struct ftk_config;
+/* The mode of a context: lines apart and replicas have modes of their own. */
+const struct ftk_det_mode *ftk_mode_for(const struct ftk_config *cfg);
 /* The mode node, where lines are apart (mode/stop.c). */
 extern const struct ftk_det_mode ftk_mode_node_apart;
 /* The mode node, with replicas (mode/lead.c). */

@@ -10,7 +10,10 @@
 
 static struct {
     int ranks;
-    uint64_t looks, turns, cuts, back, forgotten, waits;
+    uint64_t begun, started, in_loop, stopped, asked; /* the life of the log, and its figures */
+    uint64_t looks, served, turns, cuts, back, forgotten, waits;
+    uint64_t settled, given_up, over; /* sets */
+    uint64_t quiet_begun, abandoned, epochs, sets, installed, stayed, replayed, again;
     uint64_t prepared, heard, wrong, drained, withdrawn, quiet, exchanged; /* in repairs */
     uint64_t restored; /* by the system region, which is restored before the region of the log */
     uint64_t lines;    /* of the job: a rank that rolls back has them from its set */
@@ -44,6 +47,36 @@ static const struct ftk_system_region region = { .name = "ftkit.witness",
     .differs_in_ranks = true,
     .differs_in_replicas = true };
 
+static void begin(void)
+{
+    seen.wrong += seen.begun > 0 || seen.ranks > 0;
+    seen.begun++;
+}
+
+static int start(void)
+{
+    seen.wrong += seen.epochs == 0; /* the first repair comes before */
+    seen.started++;
+    return FTKIT_OK;
+}
+
+static void enter_loop(void)
+{
+    seen.wrong += seen.started == 0;
+    seen.in_loop++;
+}
+
+static void stop(void)
+{
+    seen.stopped++;
+}
+
+static void figures(ftkit_info *info)
+{
+    (void)info;
+    seen.asked++;
+}
+
 static int open_witness(int n)
 {
     seen.ranks = n;
@@ -58,6 +91,11 @@ static void forget(void)
 static void progress(void)
 {
     seen.looks++;
+}
+
+static void serve(void)
+{
+    seen.served++;
 }
 
 static void turn(unsigned turns)
@@ -86,6 +124,22 @@ static void pass_line(enum ftk_pass kind, bool first)
     seen.lines++;
 }
 
+static void discard(void)
+{
+    seen.given_up++;
+}
+
+static void cut_over(void)
+{
+    seen.over++;
+}
+
+static int settle(void)
+{
+    seen.settled++;
+    return FTKIT_OK;
+}
+
 /* ---- a repair: what this part announces to a rank is as if it had sent messages to it ---- */
 
 static int prepare(const struct ftk_log_repair *r)
@@ -93,6 +147,12 @@ static int prepare(const struct ftk_log_repair *r)
     (void)r;
     seen.prepared++;
     return FTKIT_OK;
+}
+
+static void quiesce(const struct ftk_log_repair *r)
+{
+    seen.wrong += r->fresh != 0;
+    seen.quiet_begun++;
 }
 
 static uint64_t number_of(int from, int to)
@@ -142,6 +202,53 @@ static int exchange(const struct ftk_log_repair *r, uint64_t lines)
     return FTKIT_OK;
 }
 
+static int abandon(void)
+{
+    seen.abandoned++;
+    return FTKIT_OK;
+}
+
+static int new_epoch(const struct ftk_log_repair *r)
+{
+    (void)r;
+    seen.wrong += seen.exchanged == 0;
+    seen.epochs++;
+    return FTKIT_OK;
+}
+
+static void settle_set(const struct ftk_log_repair *r)
+{
+    seen.wrong += r->fresh || seen.epochs == 0;
+    seen.sets++;
+}
+
+static int install(const struct ftk_log_repair *r)
+{
+    (void)r;
+    seen.installed++;
+    seen.wrong += seen.installed != seen.epochs;
+    return FTKIT_OK;
+}
+
+static int stay(const struct ftk_log_repair *r)
+{
+    seen.wrong += r->back[r->me] != 0 || seen.installed != seen.epochs;
+    seen.stayed++;
+    return FTKIT_OK;
+}
+
+static void set_up_over(void)
+{
+    seen.replayed++;
+}
+
+static int restored(void)
+{
+    seen.wrong += ftk_log_is_rolling_back() || ftk_log_replays_setup();
+    seen.again++;
+    return FTKIT_OK;
+}
+
 static int roll_back(const struct ftk_rollback *b)
 {
     seen.back += b->others_stay;
@@ -185,18 +292,48 @@ static void close_witness(void)
         (unsigned long long)seen.drained, (unsigned long long)seen.withdrawn,
         (unsigned long long)seen.quiet, (unsigned long long)seen.exchanged,
         (unsigned long long)seen.heard, (unsigned long long)seen.wrong);
+    if (seen.ranks == 0) { /* a spare */
+        memset(&seen, 0, sizeof seen);
+        return;
+    }
+    ftk_report(FTKIT_DEBUG,
+        "context %s: rank %d: the witness has begun %llu, started %llu, entered the loop %llu, "
+        "stopped %llu times; it has served: %d, told figures: %d",
+        ftk_log.ctx->cfg.name, ftk_log.me, (unsigned long long)seen.begun,
+        (unsigned long long)seen.started, (unsigned long long)seen.in_loop,
+        (unsigned long long)seen.stopped, seen.served > 0, seen.asked > 0);
+    ftk_report(FTKIT_DEBUG,
+        "context %s: rank %d: the witness saw %llu quiesces, %llu epochs, %llu sets, %llu installs, "
+        "%llu stays, %llu set-ups, %llu restores; %llu settled, %llu given up, %llu over, "
+        "%llu abandoned",
+        ftk_log.ctx->cfg.name, ftk_log.me, (unsigned long long)seen.quiet_begun,
+        (unsigned long long)seen.epochs, (unsigned long long)seen.sets,
+        (unsigned long long)seen.installed, (unsigned long long)seen.stayed,
+        (unsigned long long)seen.replayed, (unsigned long long)seen.again,
+        (unsigned long long)seen.settled, (unsigned long long)seen.given_up,
+        (unsigned long long)seen.over, (unsigned long long)seen.abandoned);
     memset(&seen, 0, sizeof seen);
 }
 
-const struct ftk_part ftk_part_witness = { .open = open_witness,
+const struct ftk_part ftk_part_witness = { .begin = begin,
+    .open = open_witness,
+    .start = start,
+    .enter_loop = enter_loop,
+    .stop = stop,
+    .figures = figures,
     .forget = forget,
     .close = close_witness,
     .progress = progress,
+    .serve = serve,
     .turn = turn,
     .sends = sends,
     .cut = cut,
     .line = pass_line,
+    .discard = discard,
+    .cut_over = cut_over,
+    .settle = settle,
     .prepare = prepare,
+    .quiesce = quiesce,
     .announces = 2,
     .announce = announce,
     .announced = announced,
@@ -204,7 +341,14 @@ const struct ftk_part ftk_part_witness = { .open = open_witness,
     .withdraw = withdraw,
     .quiesced = quiesced,
     .exchange = exchange,
+    .abandon = abandon,
+    .new_epoch = new_epoch,
+    .settle_set = settle_set,
+    .install = install,
+    .stay = stay,
     .roll_back = roll_back,
+    .set_up_over = set_up_over,
+    .restored = restored,
     .region = &region,
     .name = "witness",
     .words = words,

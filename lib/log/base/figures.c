@@ -27,4 +27,4 @@ static void close_differences(void)
     differences = 0;
 }
 
-const struct ftk_part ftk_part_differences = { .close = close_differences, .figures = figures };
+const struct ftk_part ftk_part_differs = { .close = close_differences, .figures = figures };

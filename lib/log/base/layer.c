@@ -87,14 +87,17 @@ int ftk_layer_check(void)
     return FTKIT_OK;
 }
 
-void ftk_layer_on(void)
+/* Send the program's calls to the log. */
+static int start(void)
 {
     int level = MPI_THREAD_MULTIPLE; /* if the MPI does not say */
     (void)PMPI_Query_thread(&level);
     *layer->calls = level == MPI_THREAD_MULTIPLE ? &ftk_mpi_guarded : &ftk_mpi_calls;
+    return FTKIT_OK;
 }
 
-void ftk_layer_off(void)
+/* ... and to the MPI again. */
+static void stop(void)
 {
     *layer->calls = NULL;
 }
@@ -119,4 +122,4 @@ void ftk_mpi_lost(const char *call, void (*tool)(void))
     (void)MPI_Abort(MPI_COMM_WORLD, 1); /* does not return */
 }
 
-const struct ftk_part ftk_part_layer = { .close = close_layer };
+const struct ftk_part ftk_part_layer = { .start = start, .stop = stop, .close = close_layer };

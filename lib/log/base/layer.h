@@ -15,9 +15,6 @@
  * then on ftk_mpi_real is the MPI.  FTKIT_ERR_UNSUPPORTED: there is no libftkit_mpi, or the detail
  * names a function that goes past it, and the object that defines it. */
 int ftk_layer_check(void);
-/* Send the program's calls to the log, or to the MPI again; after ftk_layer_check(). */
-void ftk_layer_on(void);
-void ftk_layer_off(void);
 /* NULL: the layer has not been found. */
 const struct ftk_mpi_layer *ftk_layer(void);
 

@@ -35,7 +35,7 @@ static const struct ftk_part *serving(const struct ftk_part *p)
     return p->serves ? p->serves() : p;
 }
 
-void ftk_parts_begin(const struct ftk_part *const *all, size_t n)
+void ftk_parts_register(const struct ftk_part *const *all, size_t n)
 {
     struct ftk_parts *t = &ftk_parts;
     size_t progress = 0, serve = 0, turn = 0, controls = 0;
@@ -67,6 +67,22 @@ void ftk_parts_begin(const struct ftk_part *const *all, size_t n)
     }                                                                                              \
     return FTKIT_OK
 
+/* The body of a function that asks all parts, also after an error; `last` comes behind each. */
+#define ALL(operation, last, ...)                                                                  \
+    int rc = FTKIT_OK;                                                                             \
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++) {                                 \
+        const int own = (*p)->operation ? (*p)->operation(__VA_ARGS__) : FTKIT_OK;                 \
+        rc = rc == FTKIT_OK ? own : rc;                                                            \
+        last;                                                                                      \
+    }                                                                                              \
+    return rc
+
+/* The body of a function that asks parts that cannot fail. */
+#define EACH(operation, ...)                                                                       \
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)                                   \
+        if ((*p)->operation)                                                                       \
+    (*p)->operation(__VA_ARGS__)
+
 int ftk_parts_regions(struct ftkit_ctx *ctx)
 {
     int rc = FTKIT_OK;
@@ -76,16 +92,36 @@ int ftk_parts_regions(struct ftkit_ctx *ctx)
     return rc;
 }
 
+void ftk_parts_begin(void)
+{
+    EACH(begin);
+}
+
 int ftk_parts_open(int n)
 {
     UNTIL_ERROR(open, n);
 }
 
+int ftk_parts_start(void)
+{
+    UNTIL_ERROR(start);
+}
+
+void ftk_parts_enter_loop(void)
+{
+    EACH(enter_loop);
+}
+
+void ftk_parts_stop(void)
+{
+    for (size_t i = ftk_parts.n; i > 0; i--)
+        if (ftk_parts.v[i - 1]->stop)
+            ftk_parts.v[i - 1]->stop();
+}
+
 void ftk_parts_forget(void)
 {
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
-        if ((*p)->forget)
-            (*p)->forget();
+    EACH(forget);
 }
 
 void ftk_parts_close(void)
@@ -98,19 +134,12 @@ void ftk_parts_close(void)
 
 void ftk_parts_figures(ftkit_info *info)
 {
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
-        if ((*p)->figures)
-            (*p)->figures(info);
+    EACH(figures, info);
 }
 
 int ftk_parts_cut(bool apart)
 {
-    int rc = FTKIT_OK;
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++) {
-        const int own = (*p)->cut ? (*p)->cut(apart) : FTKIT_OK;
-        rc = rc == FTKIT_OK ? own : rc;
-    }
-    return rc;
+    ALL(cut, (void)0, apart);
 }
 
 static void end_cut(const struct ftk_part *p)
@@ -137,6 +166,11 @@ void ftk_parts_discard(void)
     }
 }
 
+void ftk_parts_cut_over(void)
+{
+    EACH(cut_over);
+}
+
 int ftk_parts_prepare(const struct ftk_log_repair *r)
 {
     UNTIL_ERROR(prepare, r);
@@ -144,9 +178,7 @@ int ftk_parts_prepare(const struct ftk_log_repair *r)
 
 void ftk_parts_quiesce(const struct ftk_log_repair *r)
 {
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
-        if ((*p)->quiesce)
-            (*p)->quiesce(r);
+    EACH(quiesce, r);
 }
 
 void ftk_parts_announce(int rank, uint64_t *numbers)
@@ -175,9 +207,7 @@ int ftk_parts_withdraw(const struct ftk_quiescing *q)
 
 void ftk_parts_quiesced(void)
 {
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
-        if ((*p)->quiesced)
-            (*p)->quiesced();
+    EACH(quiesced);
 }
 
 int ftk_parts_exchange(const struct ftk_log_repair *r, uint64_t lines)
@@ -185,9 +215,39 @@ int ftk_parts_exchange(const struct ftk_log_repair *r, uint64_t lines)
     UNTIL_ERROR(exchange, r, lines);
 }
 
+int ftk_parts_abandon(void)
+{
+    ALL(abandon, (void)0);
+}
+
+int ftk_parts_new_epoch(const struct ftk_log_repair *r)
+{
+    UNTIL_ERROR(new_epoch, r);
+}
+
+void ftk_parts_settle_set(const struct ftk_log_repair *r)
+{
+    EACH(settle_set, r);
+}
+
 int ftk_parts_install(const struct ftk_log_repair *r)
 {
     UNTIL_ERROR(install, r);
+}
+
+int ftk_parts_stay(const struct ftk_log_repair *r)
+{
+    UNTIL_ERROR(stay, r);
+}
+
+void ftk_parts_set_up_over(void)
+{
+    EACH(set_up_over);
+}
+
+int ftk_parts_restored(void)
+{
+    ALL(restored, (void)0);
 }
 
 int ftk_parts_settle(void)
@@ -215,11 +275,5 @@ bool ftk_parts_may_sleep(void)
 
 int ftk_parts_roll_back(const struct ftk_rollback *b)
 {
-    int rc = FTKIT_OK;
-    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++) {
-        const int own = (*p)->roll_back ? (*p)->roll_back(b) : FTKIT_OK;
-        rc = rc == FTKIT_OK ? own : rc;
-        end_cut(*p);
-    }
-    return rc;
+    ALL(roll_back, end_cut(*p), b);
 }

@@ -60,8 +60,18 @@ struct ftk_part {
 
     /* ---- the life of the log ---- */
 
+    /* A context opens: the state before there are ranks.  Nothing is closed that an earlier context
+     * has had. */
+    void (*begin)(void);
     /* This process has got its rank among n: make tables.  Called in each repair. */
     int (*open)(int n);
+    /* ftkit_open() is about to return: from now on the log handles the calls of the program. */
+    int (*start)(void);
+    /* The first ftkit_recover() is about to return: set-up is over. */
+    void (*enter_loop)(void);
+    /* The log closes, and has been started: it handles no call of the program any more.  In the
+     * opposite order. */
+    void (*stop)(void);
     /* This rank rolls back, or the log closes: drop what the program has under way.  All calls
      * fail. */
     void (*forget)(void);
@@ -100,8 +110,9 @@ struct ftk_part {
     void (*line)(enum ftk_pass kind, bool first);
     /* Line apart: the set of the cut is given up. */
     void (*discard)(void);
-    /* The set of a cut is committed or given up: free the copies that this part keeps for the set.
-     * Called behind line(), discard() and roll_back(). */
+    /* A set is over, committed or given up: free the copies that this part keeps for it.  Called
+     * behind line(), discard() and roll_back(), and when a line together has ended; there may have
+     * been no set. */
     void (*cut_over)(void);
 
     /* ---- the first half of a repair, in this order (recovery/recovery.c) ----
@@ -129,16 +140,34 @@ struct ftk_part {
      * come.  lines: committed so far. */
     int (*exchange)(const struct ftk_log_repair *r, uint64_t lines);
 
+    /* This attempt has failed: drop what prepare() has made.  All parts are asked, also after an
+     * error. */
+    int (*abandon)(void);
+
     /* ---- the second half ---- */
 
-    /* The ranks have agreed on the epoch; messages in the old communicators are gone. */
+    /* The ranks have agreed on the epoch: it begins, and nothing has been sent in it. */
+    int (*new_epoch)(const struct ftk_log_repair *r);
+    /* Not at an opening.  The set of a cut that is open is r->line, and is committed, or is given
+     * up. */
+    void (*settle_set)(const struct ftk_log_repair *r);
+    /* The epoch has begun; messages in the old communicators are gone. */
     int (*install)(const struct ftk_log_repair *r);
+    /* Not at an opening.  This rank does not roll back: send what other ranks have lost, and go
+     * on. */
+    int (*stay)(const struct ftk_log_repair *r);
     /* This rank stays, and others replay: whether this rank may sleep in a wait, because no other
      * rank waits for what this part does in a look. */
     bool (*may_sleep)(void);
     /* This rank rolls back to the line: drop the state since then.  All parts are asked, also after
      * an error. */
     int (*roll_back)(const struct ftk_rollback *b);
+    /* A replacement has replayed set-up, and has the regions of the line: end what set-up has left
+     * under way.  Called before restored(). */
+    void (*set_up_over)(void);
+    /* The regions are those of a line, and calls of the program succeed again: after a rollback, or
+     * at a start.  All parts are asked, also after an error. */
+    int (*restored)(void);
 
     /* ---- in a set ---- */
 
@@ -188,17 +217,22 @@ extern struct ftk_parts {
 } ftk_parts;
 
 /* The log opens: these parts [n] serve it.  ftk_log has its mode. */
-void ftk_parts_begin(const struct ftk_part *const *all, size_t n);
+void ftk_parts_register(const struct ftk_part *const *all, size_t n);
 
 /* Each function asks all parts.  The first error. */
 int ftk_parts_regions(struct ftkit_ctx *ctx);
+void ftk_parts_begin(void);
 int ftk_parts_open(int n);
+int ftk_parts_start(void);
+void ftk_parts_enter_loop(void);
+void ftk_parts_stop(void);
 void ftk_parts_forget(void);
 void ftk_parts_close(void);
 void ftk_parts_figures(ftkit_info *info);
 int ftk_parts_cut(bool apart);
 void ftk_parts_line(enum ftk_pass kind, bool first);
 void ftk_parts_discard(void);
+void ftk_parts_cut_over(void);
 int ftk_parts_prepare(const struct ftk_log_repair *r);
 void ftk_parts_quiesce(const struct ftk_log_repair *r);
 void ftk_parts_announce(int rank, uint64_t *numbers);
@@ -207,8 +241,14 @@ int ftk_parts_drain(const struct ftk_quiescing *q);
 int ftk_parts_withdraw(const struct ftk_quiescing *q);
 void ftk_parts_quiesced(void);
 int ftk_parts_exchange(const struct ftk_log_repair *r, uint64_t lines);
+int ftk_parts_abandon(void);
+int ftk_parts_new_epoch(const struct ftk_log_repair *r);
+void ftk_parts_settle_set(const struct ftk_log_repair *r);
 int ftk_parts_install(const struct ftk_log_repair *r);
+int ftk_parts_stay(const struct ftk_log_repair *r);
 int ftk_parts_roll_back(const struct ftk_rollback *b);
+void ftk_parts_set_up_over(void);
+int ftk_parts_restored(void);
 int ftk_parts_settle(void);
 bool ftk_parts_send(void);
 bool ftk_parts_may_sleep(void);

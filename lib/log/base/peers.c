@@ -78,4 +78,18 @@ int ftk_peers_count(void)
     return t->nlist;
 }
 
-const struct ftk_part ftk_part_peers = { .open = open_peers, .close = close_peers };
+/* Nothing has been sent in the epoch. */
+static int new_epoch(const struct ftk_log_repair *r)
+{
+    (void)r;
+    for (int i = 0, n = ftk_peers_count(); i < n; i++) {
+        struct ftk_count *count = ftk_peer(ftk_peers_rank(i))->count;
+        for (int k = 0; k < FTK_COUNTS; k++)
+            count[k].sent = count[k].received = 0;
+    }
+    return FTKIT_OK;
+}
+
+const struct ftk_part ftk_part_peers = {
+    .open = open_peers, .close = close_peers, .new_epoch = new_epoch
+};

@@ -589,6 +589,7 @@ int ftk_coll_iallgather_bytes(
     return bytes > INT32_MAX ? MPI_ERR_COUNT : start(r, vc, &call, true);
 }
 
-const struct ftk_part ftk_part_coll = {
-    .forget = forget, .close = close_colls, .progress = ftk_coll_poll
-};
+const struct ftk_part ftk_part_coll = { .enter_loop = ftk_coll_note_ops,
+    .forget = forget,
+    .close = close_colls,
+    .progress = ftk_coll_poll };

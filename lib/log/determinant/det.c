@@ -200,6 +200,21 @@ static int load(const struct ftk_section *in)
     return go_back();
 }
 
+static int abandon(void)
+{
+    if (ftk_log.ctx->rank < 0)
+        ftk_det_close(); /* the files of a rank that this process does not carry */
+    return FTKIT_OK;
+}
+
+static int new_epoch(const struct ftk_log_repair *r)
+{
+    if (!r->fresh && ftk_log_plane_is_back(r, ftk_log_plane_of(ftk_log.me)))
+        ftk_det_drop(); /* before its epoch has begun */
+    ftk_det_installed(r->epoch_id);
+    return FTKIT_OK;
+}
+
 static void figures(ftkit_info *info)
 {
     info->log_determinants = ftk_det_count();
@@ -212,5 +227,7 @@ const struct ftk_part ftk_part_det = { .close = close_det,
     .quiesce = quiesce,
     .quiesced = quiesced,
     .exchange = exchange,
+    .abandon = abandon,
+    .new_epoch = new_epoch,
     .roll_back = roll_back,
     .load = load };

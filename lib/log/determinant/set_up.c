@@ -396,7 +396,14 @@ int ftk_set_up_read(const uint64_t *w, size_t n)
 }
 
 /* A replay of set-up has read the record already (recovery/image.c). */
+static void set_up_over(void)
+{
+    if (ftk_log.ctx->cfg.log_check)
+        ftk_set_up_end();
+}
+
 const struct ftk_part ftk_part_set_up = { .close = ftk_set_up_close,
+    .set_up_over = set_up_over,
     .name = "setup",
     .words = set_up_words,
     .save = set_up_write,

@@ -18,6 +18,15 @@ const struct ftk_det_mode *ftk_mode_of(int dets)
     return modes[dets];
 }
 
+const struct ftk_det_mode *ftk_mode_for(const struct ftk_config *cfg)
+{
+    if (cfg->log_dets == FTK_DETS_NODE && cfg->replicas > 1)
+        return &ftk_mode_node_led;
+    if (cfg->log_dets == FTK_DETS_NODE && cfg->line == FTK_LINE_APART)
+        return &ftk_mode_node_apart;
+    return ftk_mode_of(cfg->log_dets);
+}
+
 static const struct ftk_part *part_of_mode(void)
 {
     return &ftk_log.mode->part;

@@ -392,15 +392,19 @@ void ftk_apart_freeze(void)
     (void)happens(FTK_ON_FAILURE);
 }
 
-void ftk_apart_install(const struct ftk_log_repair *r)
+static void settle_set(const struct ftk_log_repair *r)
 {
-    (void)ftk_apart_happens((struct ftk_apart_event){ .kind = FTK_ON_LINE, .set = r->line });
+    if (ftk_log.apart.open)
+        (void)ftk_apart_happens((struct ftk_apart_event){ .kind = FTK_ON_LINE, .set = r->line });
 }
 
-void ftk_apart_stay(const struct ftkit_ctx *ctx)
+/* If the line is that of a halt, this rank halts, too. */
+static int stay(const struct ftk_log_repair *r)
 {
-    if (ftk_log.apart.on && ctx->policy.next_event == FTK_HALTED)
+    (void)r;
+    if (ftk_log.ctx->policy.next_event == FTK_HALTED)
         (void)happens(FTK_ON_STAY);
+    return FTKIT_OK;
 }
 
 static int roll_back(const struct ftk_rollback *b)
@@ -433,4 +437,6 @@ const struct ftk_part ftk_part_apart = { .serves = if_apart,
     .close = close_apart,
     .figures = figures,
     .turn = turn,
+    .settle_set = settle_set,
+    .stay = stay,
     .roll_back = roll_back };

@@ -10,14 +10,9 @@
 
 /* In ftkit_checkpoint(), after the first line (log_ops.h: cut). */
 int ftk_apart_checkpoint(struct ftkit_ctx *ctx);
-/* After a repair, on a rank that does not roll back: if the line is that of a halt, the rank halts,
- * too. */
-void ftk_apart_stay(const struct ftkit_ctx *ctx);
 /* Collective, in another call of ftkit that all ranks make together (log_ops.h: settle). */
 int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 /* A repair begins: nothing of a set is under way any more (log_ops.h: freeze). */
 void ftk_apart_freeze(void);
-/* The ranks have agreed on the line of the repair: the open set is committed, or given up. */
-void ftk_apart_install(const struct ftk_log_repair *r);
 
 #endif

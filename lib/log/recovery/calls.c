@@ -9,7 +9,7 @@
  * a call at the line. */
 #include <stdlib.h>
 
-#include "log/base/control.h"
+#include "log/base/part.h"
 #include "log/recovery/recovery.h"
 #include "set/policy.h"
 #include "state.h"
@@ -68,3 +68,14 @@ int ftk_calls_outcome(struct ftkit_ctx *ctx, bool at_line, int code)
     l->calls.seq = l->calls.n;
     return code;
 }
+
+/* ---- the part ------------------------------------------------------------------------ */
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)kind;
+    (void)first;
+    ftk_calls_forget();
+}
+
+const struct ftk_part ftk_part_calls = { .close = ftk_calls_close, .line = pass_line };

@@ -23,7 +23,6 @@ static void close_job(void)
     free(known_calls);
     known_calls = NULL;
     ftk_job_state = (struct ftk_job_state){ 0 };
-    ftk_calls_close();
     ftk_teams_close();
     free(l->node);
     free(l->home);
@@ -165,9 +164,12 @@ static int share(const struct ftk_log_repair *r)
     return FTKIT_OK;
 }
 
-void ftk_job_adopt(const struct ftk_log_repair *r)
+/* The ranks have agreed: ftk_job_state becomes the state of this rank. */
+static int install(const struct ftk_log_repair *r)
 {
     bool shunned = false;
+    if (r->fresh)
+        return FTKIT_OK;
     ftk_calls_adopt(known_calls, (size_t)ftk_job_state.nouts);
     known_calls = NULL;
     if (r->back[r->me]) {
@@ -177,6 +179,19 @@ void ftk_job_adopt(const struct ftk_log_repair *r)
     for (int i = 0; i < r->n; i++)
         shunned = shunned || (r->line > 0 && r->back[i]);
     ftk_line_repaired(shunned, r->line == 0);
+    return FTKIT_OK;
+}
+
+static int new_epoch(const struct ftk_log_repair *r)
+{
+    memcpy(ftk_log.node, r->domain, (size_t)ftk_log.n * sizeof *ftk_log.node);
+    return FTKIT_OK;
+}
+
+static int start(void)
+{
+    ftk_teams_say(ftk_log.ctx);
+    return FTKIT_OK;
 }
 
 static int prepare(const struct ftk_log_repair *r)
@@ -188,4 +203,8 @@ static int prepare(const struct ftk_log_repair *r)
     return ftk_teams() ? share(r) : ftk_fail(FTKIT_ERR_INTERNAL, "no teams");
 }
 
-const struct ftk_part ftk_part_job = { .close = close_job, .prepare = prepare };
+const struct ftk_part ftk_part_job = { .start = start,
+    .close = close_job,
+    .prepare = prepare,
+    .new_epoch = new_epoch,
+    .install = install };

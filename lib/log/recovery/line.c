@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
-#include "detect/nap.h"
 #include "detect/sparse.h"
 #include "log/base/alone.h"
 #include "log/base/control_state.h"
@@ -232,9 +231,7 @@ void ftk_line_pass(struct ftkit_ctx *ctx, enum ftk_pass kind, uint64_t calls)
     l->line.shunned = ctx->replica.stale != 0;
     if (l->phase == FTK_PHASE_REPLAY)
         ftk_log_enter(FTK_PHASE_NORMAL);
-    ftk_nap_end();
     l->line.count = kind == FTK_PASS_MISSED ? ftk_job_state.lines : l->line.count + 1;
-    ftk_calls_forget();
     l->line.calls = calls;
     l->line.next_event = ctx->policy.next_event;
     ftk_parts_line(kind, first);
@@ -245,7 +242,7 @@ void ftk_line_end(struct ftkit_ctx *ctx, bool committed)
     if (committed)
         ftk_line_pass(ctx, FTK_PASS_MET, ctx->policy.calls);
     ftk_log.line.state = FTK_LINE_AWAY;
-    ftk_requests_saved();
+    ftk_parts_cut_over();
 }
 
 /* All messages of set-up have been delivered or are in the line, so none has to be sent again, and
@@ -274,3 +271,14 @@ bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx)
 {
     return ftk_log.line.of_earlier_job || (ctx->committed > 0 && ftk_log.line.count == 0);
 }
+
+/* ---- the part ------------------------------------------------------------------------ */
+
+static int new_epoch(const struct ftk_log_repair *r)
+{
+    (void)r;
+    ftk_log.line.rounds = 0; /* no counts have been announced */
+    return FTKIT_OK;
+}
+
+const struct ftk_part ftk_part_line = { .begin = ftk_line_open, .new_epoch = new_epoch };

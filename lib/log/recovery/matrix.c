@@ -83,18 +83,20 @@ static void warn(const struct ftkit_ctx *ctx, const char *why)
     ftk_report(FTKIT_WARNING, "context %s: log.matrix is not written: %s", ctx->cfg.name, why);
 }
 
-void ftk_matrix_start(void)
+/* Tell early when log.matrix cannot be written. */
+static int start(void)
 {
     const struct ftkit_ctx *ctx = ftk_log.ctx;
     char dir[FTK_PATH_MAX];
     if (!*ctx->cfg.log_matrix || ctx->rank != 0)
-        return;
+        return FTKIT_OK;
     const char *slash = strrchr(ctx->cfg.log_matrix, '/'); /* the path is absolute */
     snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - ctx->cfg.log_matrix) + 1 : 0,
         ctx->cfg.log_matrix);
     if (access(dir, W_OK | X_OK) != 0)
         ftk_report(FTKIT_WARNING, "context %s: log.matrix cannot be written in %s: %s",
             ctx->cfg.name, dir, strerror(errno));
+    return FTKIT_OK;
 }
 
 static void print_head(FILE *f, const struct ftkit_ctx *ctx)
@@ -249,6 +251,9 @@ static size_t words(void)
     return ROW_WORDS * row_length();
 }
 
-const struct ftk_part ftk_part_matrix = {
-    .line = pass_line, .name = "matrix", .words = words, .save = write_row, .load = load
-};
+const struct ftk_part ftk_part_matrix = { .start = start,
+    .line = pass_line,
+    .name = "matrix",
+    .words = words,
+    .save = write_row,
+    .load = load };

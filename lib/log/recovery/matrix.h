@@ -11,9 +11,6 @@
 
 #include "log/log.h"
 
-/* Tell early when log.matrix cannot be written. */
-void ftk_matrix_start(void);
-
 /* log_ops.h: matrix. */
 int ftk_matrix_save(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 

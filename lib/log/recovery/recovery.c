@@ -21,15 +21,6 @@
 #include "state.h"
 #include "steps.h"
 
-int ftk_recovery_discard(struct ftkit_ctx *ctx)
-{
-    for (int c = 0; c < FTK_LOG_COMMS; c++)
-        ftk_mpi_revoke(ftk_log.epoch.next[c]);
-    if (ctx->rank < 0)
-        ftk_det_close(); /* the files of a rank that this process does not carry */
-    return ftk_contexts_retire(ctx, ftk_log.epoch.next);
-}
-
 int ftk_recovery_search(
     struct ftkit_ctx *ctx, MPI_Comm s, int root, const int *lost, int n, bool *all, bool *led)
 {
@@ -99,7 +90,7 @@ static int roll_back(const struct ftk_log_repair *r)
         ftk_log_enter(FTK_PHASE_SETUP_REPLAY);
         rc = ftk_log_read_setup(l->ctx, r->line);
     }
-    return rc == FTKIT_OK ? ftk_suppress_take(r->n) : rc;
+    return rc;
 }
 
 static uint64_t nresent; /* messages, for ftkit_query() */
@@ -172,75 +163,24 @@ static void nap_while_others_replay(const struct ftk_log_repair *r)
         ftk_nap_begin(look_at_replay);
 }
 
-/* Post the receives on the communicators of this epoch, in the order of their sequence numbers. */
-static void repost(void)
-{
-    for (struct ftk_req *q = ftk_log.queue.first, *next; q; q = next) {
-        next = q->next;
-        if (q->kind == FTK_REQ_RECV && q->state != FTK_REQ_POSTED)
-            (void)ftk_p2p_post(q); /* the request has the error, if there is one */
-    }
-}
-
-/* The epoch begins: its communicators, with nothing sent yet. */
-static int begin_epoch(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
-{
-    struct ftk_log *l = &ftk_log;
-    int rc = ftk_contexts_retire(ctx, l->epoch.real);
-    ftk_nap_end();
-    if (FTK_FAULT("log.install"))
-        rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
-    if (rc != FTKIT_OK)
-        return rc;
-    memcpy(l->epoch.real, l->epoch.next, sizeof l->epoch.real);
-    for (int c = 0; c < FTK_LOG_COMMS; c++)
-        l->epoch.next[c] = MPI_COMM_NULL;
-    ftk_line_new_epoch();
-    for (int i = 0, n = ftk_peers_count(); i < n; i++) {
-        struct ftk_count *count = ftk_peer(ftk_peers_rank(i))->count;
-        for (int k = 0; k < FTK_COUNTS; k++)
-            count[k].sent = count[k].received = 0;
-    }
-    l->epoch.all_rolled_back = r->fresh ? 0 : planes_back(r);
-    if (others_are_back())
-        ftk_det_drop(); /* before its epoch has begun */
-    ftk_det_installed(r->epoch_id);
-    memcpy(l->node, r->domain, (size_t)l->n * sizeof *l->node);
-    return rc;
-}
+/* ---- the second half of a repair ------------------------------------------------------- */
 
 static int install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
 {
-    struct ftk_log *l = &ftk_log;
-    int rc = begin_epoch(ctx, r);
+    int rc = ftk_parts_new_epoch(r);
     if (rc != FTKIT_OK)
         return rc;
-    if (!r->fresh && l->apart.open)
-        ftk_apart_install(r);
-    else if (!r->fresh && ftk_line_is_missed(ctx, r))
+    const bool missed = !ftk_log.apart.open && ftk_line_is_missed(ctx, r);
+    if (!r->fresh)
+        ftk_parts_settle_set(r);
+    if (missed)
         ftk_line_pass(ctx, FTK_PASS_MISSED, ctx->policy.calls);
     ftk_line_end(ctx, false);
-    if (!r->fresh)
-        ftk_job_adopt(r);
     rc = ftk_parts_install(r);
-    lead_without(l->epoch.all_rolled_back); /* the new leader has taken over from the old one */
+    lead_without(ftk_log.epoch.all_rolled_back); /* the new leader has taken over from the old */
     if (rc != FTKIT_OK || r->fresh)
         return rc;
-    if (r->back[r->me])
-        rc = roll_back(r);
-    ftk_suppress_forget();
-    if (r->back[r->me])
-        return rc;
-    const uint64_t before = nresent;
-    rc = resend(r);
-    if (rc == FTKIT_OK)
-        ftk_report(FTKIT_DEBUG, "context %s: rank %d has sent %llu messages again", ctx->cfg.name,
-            l->me, (unsigned long long)(nresent - before));
-    if (rc == FTKIT_OK)
-        repost();
-    nap_while_others_replay(r);
-    ftk_apart_stay(ctx);
-    return rc;
+    return r->back[r->me] ? roll_back(r) : ftk_parts_stay(r);
 }
 
 int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
@@ -250,6 +190,33 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r)
         lead_without(r->stale);
         ftk_calls_reschedule(r->clone_at);
     }
+    return rc;
+}
+
+/* ---- the part ------------------------------------------------------------------------ */
+
+static int new_epoch(const struct ftk_log_repair *r)
+{
+    ftk_nap_end();
+    ftk_log.epoch.all_rolled_back = r->fresh ? 0 : planes_back(r);
+    return FTKIT_OK;
+}
+
+static void pass_line(enum ftk_pass kind, bool first)
+{
+    (void)kind;
+    (void)first;
+    ftk_nap_end();
+}
+
+static int stay(const struct ftk_log_repair *r)
+{
+    const uint64_t before = nresent;
+    const int rc = resend(r);
+    if (rc == FTKIT_OK)
+        ftk_report(FTKIT_DEBUG, "context %s: rank %d has sent %llu messages again",
+            ftk_log.ctx->cfg.name, ftk_log.me, (unsigned long long)(nresent - before));
+    nap_while_others_replay(r);
     return rc;
 }
 
@@ -264,4 +231,8 @@ static void close_replay(void)
     nresent = 0;
 }
 
-const struct ftk_part ftk_part_replay = { .close = close_replay, .figures = figures };
+const struct ftk_part ftk_part_replay = { .close = close_replay,
+    .figures = figures,
+    .line = pass_line,
+    .new_epoch = new_epoch,
+    .stay = stay };

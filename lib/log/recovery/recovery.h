@@ -12,7 +12,6 @@ int ftk_recovery_search(
     struct ftkit_ctx *ctx, MPI_Comm s, int root, const int *lost, int n, bool *all, bool *led);
 int ftk_recovery_quiesce(
     struct ftkit_ctx *ctx, const struct ftk_log_repair *r, bool *missed, uint64_t *next);
-int ftk_recovery_discard(struct ftkit_ctx *ctx);
 int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
 
 /* The phase of a rank that has rolled back and has the line again. */
@@ -25,13 +24,11 @@ bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx);
 void ftk_line_end(struct ftkit_ctx *ctx, bool committed);
 
 /* requests.c: what the program has under way, in a set.  At a line, after the drain: check that a
- * set can have it, and write it as words; the line is over. */
+ * set can have it, and write it as words, until the set is over. */
 int ftk_requests_save(struct ftkit_ctx *ctx);
-void ftk_requests_saved(void);
-/* Read the words; drop what has been read, if it has not begun; begin it. */
+/* Read the words; drop what has been read, if it has not begun. */
 int ftk_requests_load(struct ftkit_ctx *ctx, const uint64_t *w, const uint64_t *end);
 void ftk_requests_drop(void);
-void ftk_requests_begin(void);
 /* Numbers of requests and matched messages in a set (core/log_ops.h). */
 int64_t ftk_requests_number(MPI_Request request);
 MPI_Request ftk_requests_back(int64_t number);
@@ -51,7 +48,7 @@ void ftk_teams_say(const struct ftkit_ctx *ctx);
 /* image.c: the region of the log in a set. */
 extern const struct ftk_system_region ftk_image_region;
 
-/* session.c: the parts of the log begin to serve it, and ftk_log gets its kinds of requests
+/* session.c: the parts of the log are registered, and ftk_log gets its kinds of requests
  * and determinants.
  * ftk_log has its mode. */
 void ftk_session_begin(void);

@@ -37,7 +37,7 @@ void ftk_requests_count(uint64_t n)
     in_set += n;
 }
 
-void ftk_requests_saved(void)
+static void drop_words(void)
 {
     ftk_words_free(&words);
 }
@@ -211,7 +211,7 @@ int ftk_requests_save(struct ftkit_ctx *ctx)
     struct chosen c = { 0 };
     size_t *found = calloc(ftk_req_pool.used + 1, sizeof *found);
     c.v = calloc(ftk_req_pool.used + 1, sizeof(struct ftk_req *));
-    ftk_requests_saved(); /* of an earlier call */
+    drop_words(); /* of an earlier call */
     int rc = found && c.v ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
     if (rc == FTKIT_OK) {
         count_variables(ctx, found);
@@ -224,7 +224,7 @@ int ftk_requests_save(struct ftkit_ctx *ctx)
     if (rc == FTKIT_OK && FTK_FAULT("req.write"))
         rc = ftk_fail(FTKIT_ERR_NOMEM, "injected");
     if (rc != FTKIT_OK)
-        ftk_requests_saved();
+        drop_words();
     ftk_saving_free(&s);
     free(c.v);
     free(found);
@@ -482,7 +482,7 @@ static void release_set_up(const struct ftkit_ctx *ctx)
 static void close_under_way(void)
 {
     ftk_requests_drop();
-    ftk_requests_saved(); /* a set may have ended the job */
+    drop_words(); /* a set may have ended the job */
     released = false;
     in_set = 0;
 }
@@ -549,7 +549,7 @@ static void begin_one(struct restored *e)
         ftk_req_abandon(r);
 }
 
-void ftk_requests_begin(void)
+static void begin_again(void)
 {
     for (size_t i = 0; i < back.n; i++)
         if (back.v[i].r)
@@ -559,11 +559,11 @@ void ftk_requests_begin(void)
 
 /* ---- the part ------------------------------------------------------------------------ */
 
-static void pass_line(enum ftk_pass kind, bool first)
+static int restored(void)
 {
-    (void)first;
-    if (kind == FTK_PASS_CUT)
-        ftk_requests_saved();
+    if (ftk_log.ctx->where >= FTK_IN_LOOP)
+        begin_again();
+    return FTKIT_OK;
 }
 
 static size_t count_words(void)
@@ -581,11 +581,12 @@ static int load(const struct ftk_section *in)
     return in->w && in->as_many ? ftk_requests_load(ftk_log.ctx, in->w, in->end) : FTKIT_OK;
 }
 
-const struct ftk_part ftk_part_under_way = { .forget = ftk_requests_drop,
+const struct ftk_part ftk_part_under_way = { .enter_loop = begin_again,
+    .forget = ftk_requests_drop,
     .close = close_under_way,
     .figures = figures,
-    .line = pass_line,
-    .discard = ftk_requests_saved,
+    .cut_over = drop_words,
+    .restored = restored,
     .name = "requests",
     .words = count_words,
     .save = save,

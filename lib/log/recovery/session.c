@@ -27,22 +27,18 @@
 static int start_log(struct ftkit_ctx *ctx)
 {
     ftk_context_mode(ctx, FTKIT_MODE_TEAM);
-    int rc = ftk_vcomm_open();
-    if (rc != MPI_SUCCESS)
-        return ftk_fail_mpi(rc, "communicators of the message log");
     ftk_log.on = ftk_log.in_set_up = true;
-    ftk_foreign_begin();
-    ftk_layer_on();
-    ftk_teams_say(ctx);
-    ftk_matrix_start();
-    return FTKIT_OK;
+    const int rc = ftk_parts_start();
+    if (rc != FTKIT_OK)
+        ftk_log.on = ftk_log.in_set_up = false;
+    return rc;
 }
 
 static void close_log(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
     if (l->on) {
-        ftk_layer_off();
+        ftk_parts_stop();
         l->on = false;
         ftk_log_begin_rollback(); /* ends the requests that the program has left under way */
         ftk_parts_forget();
@@ -53,41 +49,6 @@ static void close_log(struct ftkit_ctx *ctx)
 }
 
 /* ---- rollback ------------------------------------------------------------------------ */
-
-/* Whether the program has a handle of a request of set-up that is not complete.  The restore has
- * overwritten the registered variables (release_set_up() in requests.c). */
-static bool is_held(const struct ftk_req *r)
-{
-    return r->internal ? r->coll && r->coll->owner && !r->coll->owner->freed_active
-                       : !r->freed_active;
-}
-
-static void say_given_up(const struct ftk_req *r)
-{
-    char text[256];
-    ftk_req_describe(r->internal ? r->coll->owner : r, text, sizeof text);
-    ftk_report(FTKIT_ERROR,
-        "context %s: rank %d: in the replay of set-up (from ftkit_open to ftkit_recover) the "
-        "replacement cannot have %s, which was under way at the set: its variable has to be "
-        "registered (ftkit_register_requests)",
-        ftk_log.ctx->cfg.name, ftk_log.me, text);
-}
-
-/* End the receives of set-up that are still incomplete: their messages are in the line, or came
- * behind it.  A receive that the lost process has cancelled waits for the cancel, unless nobody can
- * call it any more: the receive would keep this rank from cutting for ever. */
-static void give_up_receives(void)
-{
-    struct ftk_log *l = &ftk_log;
-    for (struct ftk_req *r = l->queue.first, *next; r; r = next) {
-        next = r->next;
-        if (r->kind != FTK_REQ_RECV || (r->replay.cancel == FTK_CANCEL_DONE && is_held(r)))
-            continue;
-        if (is_held(r))
-            say_given_up(r);
-        (void)ftk_p2p_fail(r, MPI_ERR_PENDING);
-    }
-}
 
 static void restored(struct ftkit_ctx *ctx, uint64_t set)
 {
@@ -101,28 +62,28 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
     if (ftk_log_is_rolling_back())
         ftk_report(FTKIT_DEBUG, "context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,
             (unsigned long long)set);
-    if (ftk_log_replays_setup()) {
-        give_up_receives();
-        if (ctx->cfg.log_check)
-            ftk_set_up_end();
-    }
+    if (ftk_log_replays_setup())
+        ftk_parts_set_up_over();
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup())
         ftk_log_enter(ftk_recovery_phase());
-    if (ftk_tail_apply() != FTKIT_OK) {
+    if (ftk_parts_restored() != FTKIT_OK) {
         ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, l->me, ftk_detail_text());
         ftk_repair_flaw(ctx, FTKIT_ERR_NOMEM); /* the next census has it */
         ftk_detect_raise(ctx);
     }
-    if (ctx->where >= FTK_IN_LOOP)
-        ftk_requests_begin();
 }
 
 /* Set-up is over. */
 static void enter_loop(void)
 {
     ftk_log.in_set_up = false;
-    ftk_coll_note_ops();
-    ftk_requests_begin();
+    ftk_parts_enter_loop();
+}
+
+static int abandon(struct ftkit_ctx *ctx)
+{
+    (void)ctx;
+    return ftk_parts_abandon();
 }
 
 static struct ftk_log_facts facts(const struct ftkit_ctx *ctx)
@@ -213,7 +174,7 @@ void ftk_session_begin(void)
 {
     ftk_log.kinds = kinds;
     ftk_log.det_kinds = det_kinds;
-    ftk_parts_begin(parts, sizeof parts / sizeof parts[0]);
+    ftk_parts_register(parts, sizeof parts / sizeof parts[0]);
 }
 
 /* ---- the table of the log (log_ops.h) ------------------------------------------------ */
@@ -234,7 +195,7 @@ static const struct ftk_log_ops log_ops = {
     .sound = ftk_alone_check,
     .search = ftk_recovery_search,
     .quiesce = ftk_recovery_quiesce,
-    .discard = ftk_recovery_discard,
+    .discard = abandon,
     .install = ftk_recovery_install,
     .pass_line = ftk_calls_pass_line,
     .replayed = ftk_calls_replayed,
@@ -270,18 +231,11 @@ int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
         return rc;
     memset(&ftk_log, 0, sizeof ftk_log);
     ftk_log.ctx = ctx;
-    ftk_line_open();
-    ftk_log.mode = ftk_mode_of(ctx->cfg.log_dets);
+    ftk_log.mode = ftk_mode_for(&ctx->cfg);
     ftk_log.apart.on = ctx->cfg.line == FTK_LINE_APART;
-    if (ftk_log.apart.on && ctx->cfg.log_dets == FTK_DETS_NODE)
-        ftk_log.mode = &ftk_mode_node_apart;
-    if (ctx->cfg.replicas > 1 && ctx->cfg.log_dets == FTK_DETS_NODE)
-        ftk_log.mode = &ftk_mode_node_led;
-    ftk_log.vcomms.ncontexts = ctx->cfg.log_contexts;
-    ftk_log.vcomms.group = MPI_GROUP_NULL;
-    ftk_epoch_open();
     ftk_log.repair = repair;
     ftk_session_begin();
+    ftk_parts_begin();
     ctx->log = &log_ops;
     return ftk_parts_regions(ctx);
 }

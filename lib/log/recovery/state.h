@@ -7,6 +7,7 @@
 #define FTK_LOG_STATE_H
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "log/log.h"
 
@@ -16,12 +17,6 @@
 static inline void ftk_line_open(void)
 {
     ftk_log.line.none_yet = true;
-}
-
-/* A new epoch: no counts have been announced in it. */
-static inline void ftk_line_new_epoch(void)
-{
-    ftk_log.line.rounds = 0;
 }
 
 /* Take over the line of the job, with this number, at that call of ftkit_checkpoint(). */
@@ -98,6 +93,14 @@ static inline void ftk_epoch_open(void)
 {
     for (int c = 0; c < FTK_LOG_COMMS; c++)
         ftk_log.epoch.real[c] = ftk_log.epoch.next[c] = MPI_COMM_NULL;
+}
+
+/* The communicators of the repair are those of the epoch. */
+static inline void ftk_epoch_begin(void)
+{
+    memcpy(ftk_log.epoch.real, ftk_log.epoch.next, sizeof ftk_log.epoch.real);
+    for (int c = 0; c < FTK_LOG_COMMS; c++)
+        ftk_log.epoch.next[c] = MPI_COMM_NULL;
 }
 
 /* The plane that decides open outcomes. */

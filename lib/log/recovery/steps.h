@@ -10,12 +10,6 @@
 #include "log/base/part.h"
 #include "quiesce_step.h"
 
-/* ---- contexts.c ---------------------------------------------------------------------- */
-
-/* Retire comms [FTK_LOG_COMMS], which become MPI_COMM_NULL: late events of the MPI may still refer
- * to them. */
-int ftk_contexts_retire(struct ftkit_ctx *ctx, MPI_Comm *comms);
-
 /* ---- drain.c ------------------------------------------------------------------------- */
 
 /* One look at each request under way. */
@@ -47,20 +41,12 @@ int ftk_quiesce(const struct ftk_log_repair *r);
  * attempt. */
 int ftk_withdraw_ambiguous(int source);
 
-/* ---- suppress.c ---------------------------------------------------------------------- */
-
-/* The ranks have agreed: this rank rolls back, and suppresses messages by the points of n ranks. */
-int ftk_suppress_take(int n);
-void ftk_suppress_forget(void);
-
 /* ---- job_state.c --------------------------------------------------------------------- */
 
 /* The view of the most advanced survivor, or of one that an attempt of this repair has lost. */
 extern struct ftk_job_state ftk_job_state;
 /* The tables of a process that has just got its rank. */
 int ftk_job_enter(const struct ftk_log_repair *r);
-/* The ranks have agreed: ftk_job_state becomes the state of this rank. */
-void ftk_job_adopt(const struct ftk_log_repair *r);
 
 /* ---- line.c -------------------------------------------------------------------------- */
 

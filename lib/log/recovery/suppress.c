@@ -88,7 +88,7 @@ static int write_suppress(const struct ftk_log_repair *r, struct ftk_words *w, s
 static struct ftk_words arrived;
 static size_t *arrived_from; /* [n] words of each rank */
 
-void ftk_suppress_forget(void)
+static void forget_points(void)
 {
     ftk_words_free(&arrived);
     free(arrived_from);
@@ -102,7 +102,7 @@ static int exchange(const struct ftk_log_repair *r, uint64_t lines)
         return FTKIT_OK;
     struct ftk_words out = { 0 };
     size_t *to = calloc((size_t)r->n, sizeof *to);
-    ftk_suppress_forget(); /* those of an earlier attempt */
+    forget_points(); /* those of an earlier attempt */
     job_lines = lines;
     arrived_from = calloc((size_t)r->n, sizeof *arrived_from);
     int rc = to && arrived_from ? write_suppress(r, &out, to)
@@ -110,7 +110,7 @@ static int exchange(const struct ftk_log_repair *r, uint64_t lines)
     if (rc == FTKIT_OK)
         rc = ftk_words_exchange(r, &out, to, &arrived, arrived_from, "suppression points");
     if (rc != FTKIT_OK)
-        ftk_suppress_forget();
+        forget_points();
     ftk_words_free(&out);
     free(to);
     return rc;
@@ -143,10 +143,11 @@ static int add_suppress(int dest, const uint64_t *v, size_t *used)
     return ftk_suppress_add(&m);
 }
 
-int ftk_suppress_take(int n)
+/* This rank rolls back, and suppresses messages by the points of all ranks. */
+static int take_points(void)
 {
     size_t at = 0;
-    for (int s = 0; s < n; s++)
+    for (int s = 0; s < ftk_log.n; s++)
         for (size_t end = at + arrived_from[s]; at < end;) {
             size_t used = 0;
             int rc = add_suppress(s, arrived.v + at, &used);
@@ -157,4 +158,21 @@ int ftk_suppress_take(int n)
     return FTKIT_OK;
 }
 
-const struct ftk_part ftk_part_points = { .close = ftk_suppress_forget, .exchange = exchange };
+static int stay(const struct ftk_log_repair *r)
+{
+    (void)r;
+    forget_points();
+    return FTKIT_OK;
+}
+
+static int roll_back(const struct ftk_rollback *b)
+{
+    (void)b;
+    const int rc = take_points();
+    forget_points();
+    return rc;
+}
+
+const struct ftk_part ftk_part_points = {
+    .close = forget_points, .exchange = exchange, .stay = stay, .roll_back = roll_back
+};

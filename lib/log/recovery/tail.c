@@ -231,6 +231,7 @@ static int load(const struct ftk_section *in)
 const struct ftk_part ftk_part_tail = { .close = close_tail,
     .figures = figures,
     .cut_over = drop,
+    .restored = ftk_tail_apply,
     .name = "tail",
     .words = count,
     .save = save,

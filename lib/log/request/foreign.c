@@ -3,17 +3,20 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "log/p2p.h"
 #include "log/base/layer.h"
+#include "log/base/part.h"
 
 static struct ftk_foreign_request *find(MPI_Request h)
 {
     return ftk_layer() ? ftk_foreign_find(ftk_layer()->foreign, h) : NULL;
 }
 
-void ftk_foreign_begin(void)
+/* No state is known. */
+static int start(void)
 {
     struct ftk_foreign *f = ftk_layer()->foreign;
     for (size_t i = 0; i < f->room; i++)
         f->at[i].state = FTK_FOREIGN_UNKNOWN;
+    return FTKIT_OK;
 }
 
 int ftk_foreign_made(int rc, const MPI_Request *request)
@@ -110,3 +113,5 @@ int ftk_foreign_free(MPI_Request *h)
         ftk_foreign_remove(ftk_layer()->foreign, request);
     return rc;
 }
+
+const struct ftk_part ftk_part_foreign = { .start = start };

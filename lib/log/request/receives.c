@@ -86,4 +86,16 @@ static void pass_line(enum ftk_pass kind, bool first)
     }
 }
 
-const struct ftk_part ftk_part_receives = { .cut = cut, .line = pass_line };
+/* Post the receives on the communicators of this epoch, in the order of their sequence numbers. */
+static int stay(const struct ftk_log_repair *repair)
+{
+    (void)repair;
+    for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
+        next = r->next;
+        if (r->kind == FTK_REQ_RECV && r->state != FTK_REQ_POSTED)
+            (void)ftk_p2p_post(r); /* the request has the error, if there is one */
+    }
+    return FTKIT_OK;
+}
+
+const struct ftk_part ftk_part_receives = { .cut = cut, .line = pass_line, .stay = stay };

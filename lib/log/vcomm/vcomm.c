@@ -565,7 +565,21 @@ static int load(const struct ftk_section *in)
     return rc;
 }
 
-const struct ftk_part ftk_part_vcomm = { .close = close_comms,
+static void begin(void)
+{
+    ftk_log.vcomms.ncontexts = ftk_log.ctx->cfg.log_contexts;
+    ftk_log.vcomms.group = MPI_GROUP_NULL;
+}
+
+static int start(void)
+{
+    const int rc = ftk_vcomm_open();
+    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "communicators of the message log");
+}
+
+const struct ftk_part ftk_part_vcomm = { .begin = begin,
+    .start = start,
+    .close = close_comms,
     .cut = cut,
     .line = pass_line,
     .name = "vcomm",
