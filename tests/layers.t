@@ -97,6 +97,30 @@ is($rc, 1, '... as does a member of a structure');
         . qq{extern const struct a b_table;\nconst struct a b_table = {\n    .hook = b,\n};\n});
 is($rc, 0, '... but a table is right') or diag($said);
 
+# ---- kinds of requests -------------------------------------------------------------------
+
+my $kinds = "#define FTK_REQ_KINDS(X) \\\n    X(SEND, send) /* a send */ \\\n    X(RECV, recv)\n"
+    . "enum { FTK_REQ_SEND, FTK_REQ_RECV, FTK_REQ_FREE };\n";
+sub compares
+{
+    my ($line, $more) = @_;
+    return planted('lib/log/request/req_kinds.h' => $kinds,
+        'lib/log/request/a' => qq{#include "log/request/req_kinds.h"\n} . ($more // '')
+            . "int a(int kind);\nint a(int kind)\n{\n    $line\n    return kind;\n}\n");
+}
+for my $line ('if (kind == FTK_REQ_SEND) kind++;', 'if (kind != FTK_REQ_RECV) kind++;',
+    'if (FTK_REQ_SEND == kind) kind++;', 'if (kind > FTK_REQ_SEND) kind++;',
+    'switch (kind) { case FTK_REQ_RECV: kind++; break; default: break; }') {
+    ($rc, $said) = compares($line);
+    is($rc, 1, "a file that compares the kind of a request fails: $line");
+    like($said, qr{^compares kinds of requests: lib/log/request/a\.c: \Q$line\E$}m,
+        '... and is named');
+}
+($rc, $said) = compares('kind = FTK_REQ_SEND; if (kind == FTK_REQ_FREE) kind++;');
+is($rc, 0, '... but not a file that sets a kind, or compares a state') or diag($said);
+($rc, $said) = compares('if (kind == FTK_REQ_SEND) kind++;', "const int ftk_req_kind_send = 1;\n");
+is($rc, 0, '... nor the file of a kind') or diag($said);
+
 # ---- owners of fields (scripts/owners) ---------------------------------------------------
 
 $out = qx{scripts/owners 2>&1};

@@ -64,7 +64,7 @@ void ftk_p2p_keep_going(void);
 
 /* request/saved.c: a send or a receive in a set (req_ops.h).  *p: its memory; NULL: there is
  * none. */
-int ftk_message_save(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head);
+int ftk_message_save(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head, bool receives);
 bool ftk_message_is_sane(const uint64_t *head, bool receives);
 bool ftk_message_is_same(const struct ftk_req *r, const uint64_t *head);
 int ftk_message_load(struct ftk_loading *l, struct ftk_req *r, const uint64_t *head, void **p);
@@ -103,6 +103,11 @@ int ftk_p2p_post(struct ftk_req *r);
 int ftk_recv_start(struct ftk_req *r);
 /* The MPI has completed a receive: record it, then finish it. */
 int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error);
+/* The MPI has completed a message; s: of a receive. */
+static inline int ftk_message_complete(struct ftk_req *r, const MPI_Status *s, int error)
+{
+    return ftk_req_is_receive(r) ? ftk_recv_complete(r, s, error) : ftk_req_finish(r, error);
+}
 /* One look at a receive that is posted; at a matched-probe receive. */
 int ftk_match_posted(struct ftk_req *r);
 int ftk_match_mprobed(struct ftk_req *r);

@@ -193,7 +193,7 @@ static size_t first_step(const struct ftk_coll *c)
 static const struct ftk_req *receive(const struct ftk_coll *c, size_t n)
 {
     for (size_t i = 0; i < c->open; i++)
-        if (c->reqs[i].kind == FTK_REQ_RECV && n-- == 0)
+        if (ftk_req_is_receive(&c->reqs[i]) && n-- == 0)
             return &c->reqs[i];
     return NULL;
 }

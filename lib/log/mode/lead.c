@@ -254,7 +254,7 @@ static void post_withheld(void)
     lead.withholds = lead.arrived = false;
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next;
-        if (r->kind == FTK_REQ_RECV && r->state == FTK_REQ_WAITING)
+        if (ftk_req_is_receive(r) && r->state == FTK_REQ_WAITING)
             (void)ftk_p2p_post(r); /* the request has the error, if there is one */
     }
 }

@@ -444,19 +444,19 @@ int ftk_mpi_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm)
     return vc->remote ? create_both(&m, newcomm) : ftk_make_known(&m, newcomm);
 }
 
-/* Words to or from a member of the group. */
+/* Send words to a member of the group, or receive them. */
 static int pass_words(
-    struct ftk_construct *m, int kind, int to, int tag, struct ftk_proposal *w, int count)
+    struct ftk_construct *m, bool send, int peer, int tag, struct ftk_proposal *w, int count)
 {
-    struct ftk_req r = { .kind = kind,
+    struct ftk_req r = { .kind = send ? FTK_REQ_SEND : FTK_REQ_RECV,
         .internal = true,
         .vc = m->parent,
         .context = FTK_LOG_COLLS,
-        .send.buf = kind == FTK_REQ_SEND ? w : NULL,
-        .recv.buf = kind == FTK_REQ_SEND ? NULL : w,
+        .send.buf = send ? w : NULL,
+        .recv.buf = send ? NULL : w,
         .count = count * (int)sizeof *w,
         .type = MPI_BYTE,
-        .peer = m->vc->member[to],
+        .peer = m->vc->member[peer],
         .tag = tag,
         .real = MPI_REQUEST_NULL };
     int rc = ftk_req_begin(&r);
@@ -477,14 +477,14 @@ static int agree_in_group(struct ftk_construct *m, int me, int tag)
     w[me] = m->mine;
     for (bit = 1; bit < n && !(me & bit) && rc == MPI_SUCCESS; bit <<= 1)
         if (me + bit < n)
-            rc = pass_words(m, FTK_REQ_RECV, me + bit, tag, &w[me + bit], least(bit, n - me - bit));
+            rc = pass_words(m, false, me + bit, tag, &w[me + bit], least(bit, n - me - bit));
     if (me > 0 && rc == MPI_SUCCESS)
-        rc = pass_words(m, FTK_REQ_SEND, me - bit, tag, &w[me], least(bit, n - me));
+        rc = pass_words(m, true, me - bit, tag, &w[me], least(bit, n - me));
     if (me > 0 && rc == MPI_SUCCESS)
-        rc = pass_words(m, FTK_REQ_RECV, me - bit, tag, w, n);
+        rc = pass_words(m, false, me - bit, tag, w, n);
     for (bit >>= 1; bit > 0 && rc == MPI_SUCCESS; bit >>= 1)
         if (me + bit < n)
-            rc = pass_words(m, FTK_REQ_SEND, me + bit, tag, w, n);
+            rc = pass_words(m, true, me + bit, tag, w, n);
     m->n = n;
     m->in_order = true;
     if (rc == MPI_SUCCESS)

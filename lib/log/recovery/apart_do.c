@@ -124,7 +124,7 @@ static void end_receives(void)
 {
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next;
-        if (r->kind != FTK_REQ_RECV || r->state != FTK_REQ_POSTED)
+        if (!ftk_req_is_receive(r) || r->state != FTK_REQ_POSTED)
             continue;
         if (PMPI_Cancel(&r->real) != MPI_SUCCESS)
             continue; /* it has ended with an error */

@@ -65,7 +65,7 @@ static size_t unreported(int source)
     struct ftk_envelope got;
     for (const struct ftk_req *r = ftk_log.queue.nwildcards > 0 ? ftk_log.queue.first : NULL; r;
          r = r->next)
-        n += r->kind == FTK_REQ_RECV && r->state == FTK_REQ_POSTED && ftk_match_is_complete(r, &got)
+        n += ftk_req_is_receive(r) && r->state == FTK_REQ_POSTED && ftk_match_is_complete(r, &got)
              && got.source == source;
     return n;
 }

@@ -214,7 +214,7 @@ static int drain_set_up(struct ftk_chan *ch)
     size_t left = 0;
     int rc = drain(ch);
     for (const struct ftk_req *r = ftk_log.queue.first; rc == FTKIT_OK && r; r = r->next)
-        left += r->kind == FTK_REQ_RECV;
+        left += ftk_req_is_receive(r);
     return left == 0 ? rc
                      : ftk_fail(FTKIT_ERR_STATE,
                          "%zu receives that were begun before ftkit_recover have got nothing: with "

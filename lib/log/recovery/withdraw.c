@@ -88,7 +88,7 @@ static int discard_receive(const struct ftk_quiescing *s, struct ftk_req *r)
 static int withdraw_request(const struct ftk_quiescing *s, struct ftk_req *r, bool drops)
 {
     int rc = FTKIT_OK;
-    if (r->kind == FTK_REQ_RECV)
+    if (ftk_req_is_receive(r))
         rc = drops ? discard_receive(s, r) : withdraw_receive(s, r);
     while (rc == FTKIT_OK && r->state == FTK_REQ_POSTED) {
         rc = ftk_p2p_withdraw(r);
@@ -117,7 +117,7 @@ static int drain(const struct ftk_quiescing *s)
 
 static bool is_posted(const struct ftk_req *r)
 {
-    return r->kind == FTK_REQ_RECV && r->state == FTK_REQ_POSTED;
+    return ftk_req_is_receive(r) && r->state == FTK_REQ_POSTED;
 }
 
 /* Whether the MPI has cancelled the receive for the log. */

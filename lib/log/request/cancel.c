@@ -38,7 +38,7 @@ static bool has_followers(const struct ftk_req *r, const struct ftk_envelope *me
 {
     for (size_t i = 0; i < ftk_req_pool.used; i++) {
         const struct ftk_req *q = &ftk_req_pool.at[i];
-        if (q->kind == FTK_REQ_RECV && q->state >= FTK_REQ_COMPLETE && q->seq > r->seq
+        if (ftk_req_is_receive(q) && q->state >= FTK_REQ_COMPLETE && q->seq > r->seq
             && q->state != FTK_REQ_WAITING && q->state != FTK_REQ_PROBING
             && ftk_envelope_matches(&q->recv.want, message))
             return true;

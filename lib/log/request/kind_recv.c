@@ -52,9 +52,20 @@ static int cancel(struct ftk_req *r)
     return r->state == FTK_REQ_POSTED ? cancel_posted(r) : ftk_p2p_cancelled(r);
 }
 
+static enum ftk_req_state taken(const struct ftk_req *r)
+{
+    (void)r;
+    return FTK_REQ_WITHDRAWN;
+}
+
 static void describe(const struct ftk_req *r, char *text, size_t room)
 {
     ftk_message_describe(r, "receive", "from", text, room);
+}
+
+static int save(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
+{
+    return ftk_message_save(s, r, head, true);
 }
 
 static bool is_sane(const uint64_t *head)
@@ -77,9 +88,10 @@ static void resume(struct ftk_req *r, const void *rest)
 
 const struct ftk_req_ops ftk_req_kind_recv = { .keeps_type = true,
     .start = ftk_recv_start,
+    .taken = taken,
     .cancel = cancel,
     .describe = describe,
-    .save = ftk_message_save,
+    .save = save,
     .sane = is_sane,
     .same = ftk_message_is_same,
     .load = load,

@@ -59,6 +59,12 @@ static int start(struct ftk_req *r)
     return r->send.buffered ? start_buffered(r) : ftk_req_begin(r);
 }
 
+/* Its log entry is sent again. */
+static enum ftk_req_state taken(const struct ftk_req *r)
+{
+    return r->send.entry ? FTK_REQ_LOGGED : FTK_REQ_WAITING;
+}
+
 static void describe(const struct ftk_req *r, char *text, size_t room)
 {
     char comm[MPI_MAX_OBJECT_NAME + 64];
@@ -74,7 +80,7 @@ static int save(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
 {
     head[FTK_HEAD_FLAGS] |=
         (r->send.sync ? FTK_SAVED_SYNC : 0) | (r->send.buffered ? FTK_SAVED_BUFFERED : 0);
-    return ftk_message_save(s, r, head);
+    return ftk_message_save(s, r, head, false);
 }
 
 static bool is_sane(const uint64_t *head)
@@ -102,6 +108,7 @@ static int load(
 }
 
 const struct ftk_req_ops ftk_req_kind_send = { .start = start,
+    .taken = taken,
     .describe = describe,
     .ends_at_line = true,
     .save = save,

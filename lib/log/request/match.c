@@ -40,7 +40,7 @@ void ftk_p2p_progress_wildcards(void)
         return;
     for (struct ftk_req *r = l->queue.first, *next; r; r = next) {
         next = r->next; /* a look completes no later request */
-        if (r->kind == FTK_REQ_RECV && r->recv.wildcard_seq && r->state == FTK_REQ_POSTED
+        if (ftk_req_is_receive(r) && r->recv.wildcard_seq && r->state == FTK_REQ_POSTED
             && ftk_match_is_complete(r, &got) && !others_first(r->seq, &got))
             (void)finish_posted(r); /* the request has the error, if there is one */
     }
@@ -120,7 +120,7 @@ static bool is_mprobed(const struct ftk_req *q)
  * no message. */
 static bool is_withheld(const struct ftk_req *q)
 {
-    return ftk_log.mode->follows && q->kind == FTK_REQ_RECV && q->recv.wildcard_seq
+    return ftk_log.mode->follows && ftk_req_is_receive(q) && q->recv.wildcard_seq
            && q->state == FTK_REQ_WAITING && q->replay.cancel != FTK_CANCEL_DONE;
 }
 /* A wildcard receive for which the MPI may have matched a message, or would have. */
@@ -325,14 +325,14 @@ static int finish_posted(struct ftk_req *r)
     if (rc == MPI_SUCCESS) {
         if (!done)
             return rc;
-        return r->kind == FTK_REQ_RECV ? ftk_recv_complete(r, &s, rc) : ftk_req_finish(r, rc);
+        return ftk_message_complete(r, &s, rc);
     }
     if (ftk_p2p_is_failure(rc)) {
         ftk_req_failed(r);
         ftk_note_failure();
         return MPI_SUCCESS;
     }
-    return r->kind == FTK_REQ_RECV ? ftk_recv_complete(r, &s, rc) : ftk_req_finish(r, rc);
+    return ftk_message_complete(r, &s, rc);
 }
 
 /* A replay needs the matches of the wildcard receives that were matched before this message.  So
@@ -360,7 +360,7 @@ bool ftk_p2p_in_turn(const struct ftk_envelope *message)
 int ftk_match_posted(struct ftk_req *r)
 {
     struct ftk_envelope got;
-    if (ftk_log.queue.nwildcards == 0 || r->kind != FTK_REQ_RECV || r->internal
+    if (ftk_log.queue.nwildcards == 0 || !ftk_req_is_receive(r) || r->internal
         || r->replay.match_known)
         return finish_posted(r);
     /* finish_posted() looks again: only after a look that has found the receive complete */

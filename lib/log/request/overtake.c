@@ -24,7 +24,7 @@ static struct {
 
 static bool may_match(const struct ftk_req *q, const struct ftk_envelope *of)
 {
-    return q->kind == FTK_REQ_RECV && q->replay.cancel != FTK_CANCEL_DONE
+    return ftk_req_is_receive(q) && q->replay.cancel != FTK_CANCEL_DONE
            && q->state != FTK_REQ_PROBING && ftk_envelope_matches(&q->recv.want, of);
 }
 

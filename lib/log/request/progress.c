@@ -206,7 +206,7 @@ int ftk_req_begin(struct ftk_req *r)
         ftk_p2p_status(&r->status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
         return ftk_req_finish(r, MPI_SUCCESS);
     }
-    if (r->kind == FTK_REQ_SEND)
+    if (ftk_req_is_send(r))
         return ftk_send_begin(r);
     if (r->peer == MPI_ANY_SOURCE && ftk_log_refuses("a receive from MPI_ANY_SOURCE"))
         return ftk_p2p_fail(r, MPI_ERR_UNSUPPORTED_OPERATION);
@@ -242,7 +242,7 @@ static int progress_any(struct ftk_req *r)
                    : MPI_SUCCESS;
     case FTK_REQ_WAITING:
     case FTK_REQ_WITHDRAWN:
-        return ftk_log_replays_setup() && r->kind == FTK_REQ_RECV && !ftk_log.queue.polls
+        return ftk_log_replays_setup() && ftk_req_is_receive(r) && !ftk_log.queue.polls
                    ? ftk_p2p_fail(r, report_strange(r))
                    : MPI_SUCCESS;
     default:
@@ -312,7 +312,7 @@ static void look_at_freed(void)
     l->queue.nfreed = 0;
     for (struct ftk_req *r = l->queue.first, *next; r; r = next) {
         next = r->next;
-        if (!r->freed_active || r->kind != FTK_REQ_SEND)
+        if (!r->freed_active || !ftk_req_is_send(r))
             continue;
         (void)ftk_req_progress(r); /* there is no call to return an error */
         l->queue.nfreed += r->state != FTK_REQ_FREE;

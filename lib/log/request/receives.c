@@ -9,7 +9,7 @@
 
 static bool is_numbered(const struct ftk_req *r)
 {
-    return r->kind == FTK_REQ_RECV && !r->internal;
+    return ftk_req_is_receive(r) && !r->internal;
 }
 
 /* Whether the outcome of a receive belongs before a cut, though the receive is under way.  The set
@@ -22,7 +22,7 @@ static bool is_of_before(const struct ftk_req *r)
 bool ftk_receives_may_cut(void)
 {
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
-        if (r->kind == FTK_REQ_RECV && is_of_before(r))
+        if (ftk_req_is_receive(r) && is_of_before(r))
             return false;
     return true;
 }
@@ -31,7 +31,7 @@ void ftk_receives_look_at_cancelled(void)
 {
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next; /* a look completes no later request */
-        if (r->kind == FTK_REQ_RECV && r->state == FTK_REQ_POSTED
+        if (ftk_req_is_receive(r) && r->state == FTK_REQ_POSTED
             && (r->recv.cancelled || r->replay.cancel == FTK_CANCEL_TOO_LATE))
             (void)ftk_match_posted(r); /* the request has the error, if there is one */
     }
@@ -92,7 +92,7 @@ static int stay(const struct ftk_log_repair *repair)
     (void)repair;
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next;
-        if (r->kind == FTK_REQ_RECV && r->state != FTK_REQ_POSTED)
+        if (ftk_req_is_receive(r) && r->state != FTK_REQ_POSTED)
             (void)ftk_p2p_post(r); /* the request has the error, if there is one */
     }
     return FTKIT_OK;

@@ -230,13 +230,11 @@ int ftk_p2p_withdraw(struct ftk_req *r)
     }
     if (rc == MPI_SUCCESS && !done)
         return FTKIT_OK;
-    if (r->kind == FTK_REQ_RECV && !r->recv.cancelled && rc == MPI_SUCCESS
+    if (ftk_req_is_receive(r) && !r->recv.cancelled && rc == MPI_SUCCESS
         && PMPI_Test_cancelled(&s, &cancelled) == MPI_SUCCESS && cancelled)
         r->state = FTK_REQ_WITHDRAWN; /* cancelled by the log, not by the program */
-    else if (r->kind == FTK_REQ_RECV)
-        (void)ftk_recv_complete(r, &s, rc); /* the request has the error, if there is one */
     else
-        (void)ftk_req_finish(r, rc);
+        (void)ftk_message_complete(r, &s, rc); /* the request has the error, if there is one */
     return FTKIT_OK;
 }
 

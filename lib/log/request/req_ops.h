@@ -26,6 +26,9 @@ struct ftk_req_ops {
      * back, a request that is still under way after the look ends with ftk_log_error().  Needed,
      * unless the kind is a message. */
     int (*progress)(struct ftk_req *r);
+    /* A failure has taken a message from the MPI: the state in which the message waits for the
+     * repair.  Needed by messages. */
+    enum ftk_req_state (*taken)(const struct ftk_req *r);
     /* The program cancels the request, complete or not. */
     int (*cancel)(struct ftk_req *r);
     /* The program frees a request that is complete or at rest: free what the kind keeps for it. */

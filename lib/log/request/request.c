@@ -73,12 +73,8 @@ int ftk_p2p_fail(struct ftk_req *r, int error)
 /* Its peer is dead.  A wildcard receive may still be under way; the repair cancels it then. */
 void ftk_req_failed(struct ftk_req *r)
 {
-    if (r->real != MPI_REQUEST_NULL)
-        return;
-    if (r->kind == FTK_REQ_RECV)
-        r->state = FTK_REQ_WITHDRAWN;
-    else
-        r->state = r->send.entry ? FTK_REQ_LOGGED : FTK_REQ_WAITING;
+    if (r->real == MPI_REQUEST_NULL)
+        r->state = ftk_req_ops_of(r)->taken(r);
 }
 
 /* ---- the program's requests ------------------------------------------------------------- */
@@ -352,7 +348,7 @@ static void *reserve(size_t bytes)
 static bool sends(void)
 {
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
-        if (r->kind == FTK_REQ_SEND)
+        if (ftk_req_is_send(r))
             return true;
     return false;
 }

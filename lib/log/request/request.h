@@ -101,6 +101,18 @@ static inline bool ftk_req_is_message(const struct ftk_req *r)
     return r->kind <= FTK_REQ_RECV;
 }
 
+/* The kinds of messages.  Other files compare no kind: what differs between the kinds is in their
+ * operations (req_ops.h), or follows from these two, which cost one comparison. */
+static inline bool ftk_req_is_send(const struct ftk_req *r)
+{
+    return r->kind == FTK_REQ_SEND;
+}
+
+static inline bool ftk_req_is_receive(const struct ftk_req *r)
+{
+    return r->kind == FTK_REQ_RECV;
+}
+
 static inline bool ftk_req_is_done(const struct ftk_req *r)
 {
     return r->state <= FTK_REQ_COMPLETE;

@@ -41,27 +41,22 @@ int ftk_saved_nowhere(const struct ftkit_ctx *ctx, const struct ftk_req *r, cons
 
 /* ---- writing a message --------------------------------------------------------------- */
 
-static const char *memory_of(const struct ftk_req *r)
-{
-    return r->kind == FTK_REQ_SEND ? r->send.buf : r->recv.buf;
-}
-
 /* Find the memory of a request; *found: a region has it. */
-static int find_memory(struct ftk_saving *s, const struct ftk_req *r, uint64_t *place,
-    ptrdiff_t *low, ptrdiff_t *end, bool *found)
+static int find_memory(struct ftk_saving *s, const struct ftk_req *r, const void *memory,
+    uint64_t *place, ptrdiff_t *low, ptrdiff_t *end, bool *found)
 {
     const size_t count = r->peer == MPI_PROC_NULL ? 0 : (size_t)r->count;
     int mrc = ftk_saved_span(count, r->type, low, end);
-    return mrc == MPI_SUCCESS ? ftk_saving_place(s, memory_of(r), *low, *end, place, found)
+    return mrc == MPI_SUCCESS ? ftk_saving_place(s, memory, *low, *end, place, found)
                               : ftk_fail_mpi(mrc, "the datatype of a request");
 }
 
 /* Whether a process can get the request from its set-up, with memory that no set has: its contents
  * do not matter at the line. */
-static bool may_be_bare(const struct ftk_req *r)
+static bool may_be_bare(const struct ftk_req *r, bool receives)
 {
     return r->persistent && r->id <= ftk_log.queue.set_up
-           && (r->state == FTK_REQ_INACTIVE || r->kind == FTK_REQ_SEND || !ftk_req_is_done(r));
+           && (r->state == FTK_REQ_INACTIVE || !receives || !ftk_req_is_done(r));
 }
 
 /* Whether the set can have a receive into the region of a place: all its bytes are in the set, if
@@ -82,21 +77,22 @@ static int check_region(const struct ftk_saving *s, const struct ftk_req *r, uin
 }
 
 /* The type and the memory of a receive under way, or of a persistent request. */
-static int put_memory(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
+static int put_memory(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head, bool receives)
 {
+    const char *memory = receives ? r->recv.buf : r->send.buf;
     ptrdiff_t low, end;
     bool found;
     int rc = ftk_typemap_add(&s->types, r->type, &head[FTK_HEAD_TYPE]);
     if (rc == FTKIT_OK)
-        rc = find_memory(s, r, &head[FTK_HEAD_PLACE], &low, &end, &found);
+        rc = find_memory(s, r, memory, &head[FTK_HEAD_PLACE], &low, &end, &found);
     if (rc == FTKIT_ERR_UNSUPPORTED)
         return ftk_saved_refuse(r, rc, ftk_detail_text());
-    if (rc == FTKIT_OK && found && r->kind == FTK_REQ_RECV && r->state != FTK_REQ_INACTIVE)
+    if (rc == FTKIT_OK && found && receives && r->state != FTK_REQ_INACTIVE)
         rc = check_region(s, r, head[FTK_HEAD_PLACE]);
     if (rc != FTKIT_OK || found)
         return rc;
-    if (!may_be_bare(r))
-        return ftk_saved_nowhere(s->ctx, r, memory_of(r), low, end);
+    if (!may_be_bare(r, receives))
+        return ftk_saved_nowhere(s->ctx, r, memory, low, end);
     head[FTK_HEAD_FLAGS] |= FTK_SAVED_BARE;
     return FTKIT_OK;
 }
@@ -106,19 +102,19 @@ static int has_data(const struct ftk_req *r, bool *yes)
 {
     MPI_Count bytes = 0;
     *yes = false;
-    if (r->kind != FTK_REQ_RECV || !ftk_saved_is_complete(r) || r->error != MPI_SUCCESS)
+    if (!ftk_saved_is_complete(r) || r->error != MPI_SUCCESS)
         return FTKIT_OK;
     int rc = PMPI_Get_elements_x(&r->status, MPI_BYTE, &bytes);
     *yes = bytes > 0 && bytes != MPI_UNDEFINED;
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "MPI_Get_elements_x");
 }
 
-int ftk_message_save(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head)
+int ftk_message_save(struct ftk_saving *s, const struct ftk_req *r, uint64_t *head, bool receives)
 {
     bool data = false;
-    int rc = r->state == FTK_REQ_INACTIVE ? FTKIT_OK : has_data(r, &data);
+    int rc = receives && r->state != FTK_REQ_INACTIVE ? has_data(r, &data) : FTKIT_OK;
     return rc == FTKIT_OK && (r->persistent || (head[FTK_HEAD_FLAGS] & FTK_SAVED_OPEN) || data)
-               ? put_memory(s, r, head)
+               ? put_memory(s, r, head, receives)
                : rc;
 }
 

@@ -70,7 +70,7 @@ bool ftk_p2p_sends_before(uint32_t generation)
         if (sending[i]->generation < generation)
             return true;
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
-        if (r->kind == FTK_REQ_SEND && r->send.entry && r->send.entry->generation < generation)
+        if (ftk_req_is_send(r) && r->send.entry && r->send.entry->generation < generation)
             return true;
     return false;
 }
