@@ -20,6 +20,8 @@
 #include "exit_guard.h"
 #include "halt.h"
 #include "recover/programs.h"
+#include "recover/repair.h"
+#include "recover/spare.h"
 #include "recover/start.h"
 #include "set/checkpoint.h"
 #include "set/clone.h"

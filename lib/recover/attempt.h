@@ -1,11 +1,11 @@
-/* The state of one attempt of a repair, for the files that carry out the attempt (see recover.h).
+/* The state of one attempt of a repair, for the files that carry out the attempt (see repair.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_ATTEMPT_H
 #define FTK_ATTEMPT_H
 
 #include "core/log_ops.h"
-#include "recover.h"
+#include "plan.h"
 
 /* What the survivor of the lowest rank hands over to replacements, in seconds: the costs, because a
  * replacement has measured nothing yet, and the deadline, because it counts from the opening of

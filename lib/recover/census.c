@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "census.h"
 #include "core/log_ops.h"
 #include "detect/detect.h"
 #include "detect/sure.h"
-#include "recover.h"
 #include "set/pack.h"
 
 /* In messages, in words of 64 bits: first one record of WORDS per process.  Then the list of

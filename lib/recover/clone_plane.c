@@ -1,11 +1,11 @@
 /* A rank whose plane stands still takes over the state of its sibling (see set/clone.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "clone_plane.h"
 #include "core/event.h"
 #include "core/progress.h"
 #include "core/repair_state.h"
 #include "detect/watchdog.h"
-#include "recover.h"
 #include "replica/planes.h"
 #include "set/checkpoint.h"
 #include "set/clone.h"

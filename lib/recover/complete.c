@@ -1,7 +1,9 @@
 /* Completing a set in memory: a census, a plan and its transfers outside of a repair.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "recover.h"
+#include "complete.h"
+#include "rebuild.h"
+#include "transfer.h"
 
 struct ftk_plan_rules ftk_plan_rules_of(const struct ftkit_ctx *ctx, const struct ftk_level *l)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recover.h"
+#include "plan_facts.h"
 
 /* Index of a rank in a group; -1: the rank is not a member. */
 static int number_of(const struct ftk_plan_group *g, int rank)

@@ -7,7 +7,6 @@
 
 #include "detect/detect.h"
 #include "load.h"
-#include "recover.h"
 #include "set/checkpoint.h"
 
 /* Copy this rank's segment from level.local to level.memory.  FTKIT_ERR_CORRUPT: it was damaged and

@@ -15,8 +15,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "complete.h"
+#include "detect/detect.h"
 #include "load.h"
-#include "recover.h"
+#include "plan.h"
 #include "set/checkpoint.h"
 #include "start.h"
 

@@ -1,4 +1,4 @@
-/* The plan of a repair: when the job ends instead (see recover.h), and repairs in a row.
+/* The plan of a repair: when the job ends instead (see repair.h), and repairs in a row.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>

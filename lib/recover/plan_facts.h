@@ -4,7 +4,7 @@
 #ifndef FTK_PLAN_FACTS_H
 #define FTK_PLAN_FACTS_H
 
-#include "recover.h"
+#include "plan.h"
 
 /* Facts that are computed from the census. */
 struct ftk_facts {
@@ -46,5 +46,19 @@ int ftk_plan_nodes(struct ftk_facts *f);
 /* Choose the process of each rank.  Return 1 if the plan is decided: processes are spawned, or the
  * job ends; 0: go on with p->nranks ranks. */
 int ftk_plan_assign(const struct ftk_facts *f, struct ftk_plan *p);
+
+/* groups.c */
+/* Plan which segments and parities of the line are rebuilt from parity, and for which processes:
+ * p->groups, and p->source of rebuilt segments.  A step of ftk_plan_make().  FTKIT_ERR_NOMEM. */
+int ftk_plan_groups(const struct ftk_census *c, struct ftk_plan *p);
+
+/* plan_planes.c */
+/* With replicas, if a plane is whole: the planes that have lost a rank, or wait for the line, stand
+ * still, all of their ranks roll back, and no other rank does.  At the next set they get the state
+ * of a whole plane (p->stale, FTK_PENDING_CLONE).  If no set can come, or nobody would compare that
+ * state (rules->lost), the teams of their ranks that need the line roll back, within these planes.
+ * False: no plane is whole, or all are; nothing is changed.  A step of ftk_plan_make(). */
+bool ftk_plan_planes(
+    const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* The plan of a repair with replicas (see recover.h).
+/* The plan of a repair with replicas (see repair.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -8,7 +8,7 @@
  * If the outcomes that a lost leader has decided cannot be read, no plane goes on: another leader
  * would decide anew what other ranks of its plane may have learned already.
  * [DINO clones the sibling of the lost replica, while the siblings of all others go on] */
-#include "recover.h"
+#include "plan_facts.h"
 
 /* Whether the rank can go on as it is. */
 static bool goes_on(const struct ftk_census *c, const struct ftk_plan *p, int rank)

@@ -1,4 +1,4 @@
-/* The plan of a repair: which process carries which rank (see recover.h).
+/* The plan of a repair: which process carries which rank (see repair.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>

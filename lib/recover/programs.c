@@ -12,6 +12,7 @@
 #include "command.h"
 #include "detect/sure.h"
 #include "set/pack.h"
+#include "supply.h"
 
 void ftk_programs_free(struct ftkit_ctx *ctx)
 {

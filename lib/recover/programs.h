@@ -10,7 +10,7 @@
 #ifndef FTK_PROGRAMS_H
 #define FTK_PROGRAMS_H
 
-#include "recover.h"
+#include "plan.h"
 
 /* MPI_APPNUM of this process, which mpirun has started. */
 int ftk_programs_appnum(void);

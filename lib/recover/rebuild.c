@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "recover.h"
+#include "rebuild.h"
 #include "set/coding.h"
 
 /* The rebuilding of one group in one process. */

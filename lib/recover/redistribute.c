@@ -24,8 +24,10 @@
 #include "core/log_ops.h"
 #include "detect/sure.h"
 #include "redistribute.h"
+#include "restore.h"
 #include "set/number.h"
 #include "set/policy.h"
+#include "transfer.h"
 
 #define BCAST_BYTES ((size_t)1 << 30) /* most bytes of a broadcast */
 

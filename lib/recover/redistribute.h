@@ -1,4 +1,4 @@
-/* Redistribution: what its files share (see redistribute.c).
+/* Redistribution: the line goes to another number of ranks (see redistribute.c).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_REDISTRIBUTE_H
@@ -6,8 +6,14 @@
 
 #include <stdlib.h>
 
-#include "recover.h"
+#include "detect/detect.h"
 #include "set/region.h"
+
+/* Distribute the line, which ctx->repair.line_nranks ranks wrote, over the regions of the present
+ * ranks.  Collective over act. */
+int ftk_redistribute(struct ftkit_ctx *ctx);
+
+/* ---- for its files -------------------------------------------------------------------- */
 
 #define FTK_PIECE_BYTES ((size_t)1 << 20) /* most bytes of a message with cells of an array */
 enum { FTK_WINDOW = 4 };                  /* pieces in flight, each way */

@@ -1,4 +1,4 @@
-/* The repair state machine (see recover.h).
+/* The repair state machine (see repair.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attempt.h"
+#include "complete.h"
 #include "core/epoch.h"
 #include "core/mpi_shim.h"
 #include "core/run_state.h"
@@ -14,7 +15,10 @@
 #include "detect/watchdog.h"
 #include "energy/energy.h"
 #include "programs.h"
+#include "repair.h"
 #include "set/checkpoint.h"
+#include "supply.h"
+#include "transfer.h"
 
 /* Return rc.  An error that another attempt cannot cure becomes the local error: the plan of the
  * next attempt ends the job. */

@@ -4,21 +4,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "clone_plane.h"
+#include "complete.h"
 #include "core/event.h"
 #include "core/log_ops.h"
 #include "core/progress.h"
 #include "core/repair_state.h"
 #include "core/run_state.h"
+#include "detect/detect.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
 #include "load.h"
+#include "plan.h"
 #include "programs.h"
-#include "recover.h"
+#include "redistribute.h"
+#include "repair.h"
+#include "restore.h"
 #include "set/checkpoint.h"
 #include "set/group.h"
 #include "set/number.h"
 #include "set/unpack.h"
 #include "start.h"
+#include "transfer.h"
 
 /* Call the repair callback, in which the program makes the objects that depend on the communicator.
  * With the log communicators survive a repair, so the callback runs once in a process. */

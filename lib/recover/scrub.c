@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "recover.h"
+#include "complete.h"
+#include "scrub.h"
 #include "set/checkpoint.h"
 #include "set/policy.h"
 

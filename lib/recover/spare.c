@@ -13,7 +13,9 @@
 
 #include "core/mpi_shim.h"
 #include "core/tags.h"
-#include "recover.h"
+#include "detect/detect.h"
+#include "repair.h"
+#include "spare.h"
 
 #define NAP_MIN_NS 200000L  /* a spare sleeps between tests of the watch, to leave its core free */
 #define NAP_MAX_NS 1000000L /* longest sleep: a spare joins a repair within about this time */

@@ -19,7 +19,7 @@
 #include "core/thread.h"
 #include "command.h"
 #include "detect/watch_page.h"
-#include "recover.h"
+#include "supply.h"
 
 #define SPAWN_MARK "FTKIT_SPAWNED"
 #define DIRECTORY "FTKIT_RUN_DIRECTORY"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "core/repair_state.h"
-#include "recover.h"
 #include "set/stream.h"
+#include "transfer.h"
 
 enum { WHAT_OWN, WHAT_COPY }; /* WHAT_COPY + k: copy k */
 

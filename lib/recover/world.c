@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recover.h"
+#include "plan.h"
 #include "store/map.h"
 
 static int no_memory(void)

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/ranks.h"
-#include "recover/recover.h"
+#include "recover/plan.h"
 
 static const int spare_spawn_end[] = { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_END };
 static const int spare_end[] = { FTK_SUPPLY_SPARE, FTK_SUPPLY_END };

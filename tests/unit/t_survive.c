@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "recover/recover.h"
+#include "recover/plan.h"
 #include "recover/world.h"
 
 #define MOST 40     /* processes of a world */
