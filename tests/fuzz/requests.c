@@ -6,7 +6,6 @@
 #include "core/type.h"
 #include "log/coll.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 #include "log/recovery/recovery.h"
 
 #define ROOM (256u << 10)

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "log/p2p.h"
+#include "log/base/runtime.h"
+#include "log/base/saved.h"
 #include "log/request/req_ops.h"
 
 struct countdown {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/p2p.h"
 #include "log/base/control.h"
 #include "log/base/plane.h"
 #include "log/base/words.h"

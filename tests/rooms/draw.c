@@ -5,7 +5,6 @@
 #include <sys/random.h>
 
 #include "log/determinant/det.h"
-#include "log/p2p.h"
 #include "log/vcomm/vcomm.h"
 
 int draw(MPI_Comm comm, int *rank, int *number);

@@ -21,6 +21,7 @@
 
 #include "log/base/figures.h"
 #include "log/determinant/det.h"
+#include "log/request/receives.h"
 
 /* ---- lines --------------------------------------------------------------------------------- */
 

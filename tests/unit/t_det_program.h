@@ -8,6 +8,7 @@
 #ifndef FTK_TESTS_T_DET_PROGRAM_H
 #define FTK_TESTS_T_DET_PROGRAM_H
 
+#include "log/base/queue.h"
 #include "stepping.h"
 
 #include <unistd.h>
@@ -17,7 +18,6 @@
 #include "log/determinant/det_inside.h"
 #include "log/determinant/set_up.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 #include "log/recovery/recovery.h"
 #include "log/request/req_ops.h"
 

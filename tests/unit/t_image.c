@@ -14,7 +14,6 @@
 #include "log/vcomm/comm.h"
 #include "log/recovery/matrix.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 #include "log/payload/payload.h"
 #include "log/recovery/recovery.h"
 #include "log/recovery/steps.h"

@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "log/p2p.h"
 #include "log/base/part.h"
 
 enum { CONTEXT = 2, SOURCE = 1, TAG = 5, OTHER_TAG = 6, MANY = 5000, LONG = 200000 };

@@ -24,6 +24,7 @@
  *   2. a message may have been that of a receive which the replay cancels, or gives the message of
  *      another source (was_taken_before)
  *   3. the receive after a probe of a replay is not compared with the probe (step_probe) */
+#include "log/request/progress.h"
 #include "t_match_mpi.h"
 
 #include <unistd.h>
@@ -33,7 +34,6 @@
 #include "log/base/part.h"
 #include "log/determinant/det.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 #include "log/recovery/recovery.h"
 #include "log/vcomm/comm.h"
 #include "mpi_calls.h"

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "log/p2p.h"
 #include "log/base/part.h"
+#include "log/request/overtake.h"
 
 enum { CONTEXT = 2, SOURCE = 1, TAG = 5, OTHER_TAG = 6, MANY = 100000, SMALL = 128 };
 

@@ -25,11 +25,12 @@
 
 #include "core/context.h"
 #include "log/base/part.h"
+#include "log/base/queue.h"
 #include "log/coll.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 #include "log/recovery/recovery.h"
 #include "log/recovery/steps.h"
+#include "log/request/progress.h"
 #include "log/vcomm/comm.h"
 
 enum { RUNS = 4000, STEPS = 80, COMMS = 256, THINGS = 512 };

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "detect/detect.h"
-#include "log/p2p.h"
 #include "log/base/control.h"
 #include "log/base/control_state.h"
+#include "log/base/runtime.h"
 
 #define SHORT 64 /* words of a message whose buffer is used again for the next one */
 #define LOOK 16  /* so many more messages under way than after the last look: look again */

@@ -8,8 +8,8 @@
 
 #include "detect/detect.h"
 #include "detect/sparse.h"
-#include "log/p2p.h"
 #include "log/base/plane.h"
+#include "log/base/runtime.h"
 #include "log/base/words.h"
 
 enum { OWN = FTK_COUNTS - FTK_COUNT_OWN }; /* contexts of own_comms.h */

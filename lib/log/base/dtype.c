@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/p2p.h"
+#include "log/base/dtype.h"
 #include "log/base/part.h"
 
 /* ---- datatypes --------------------------------------------------------------------------

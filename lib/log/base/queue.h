@@ -1,5 +1,5 @@
 /* Writers of struct ftk_req_queue: numbers of requests under way are changed here only.  The list
- * itself is changed in request/request.c and p2p.h.
+ * itself is changed here and in request/request.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef FTK_LOG_QUEUE_H
@@ -11,6 +11,20 @@
 static inline uint64_t ftk_queue_next(void)
 {
     return ++ftk_log.queue.seq;
+}
+
+/* Append r to the list of requests under way; r gets its sequence number. */
+static inline void ftk_req_link(struct ftk_req *r)
+{
+    struct ftk_log *l = &ftk_log;
+    r->seq = ftk_queue_next();
+    r->next = NULL;
+    r->prev = l->queue.last;
+    if (l->queue.last)
+        l->queue.last->next = r;
+    else
+        l->queue.first = r;
+    l->queue.last = r;
 }
 
 /* A receive is under way, which may be a wildcard receive; the match of one is known, or it is

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log/base/dtype.h"
 #include "log/coll.h"
-#include "log/p2p.h"
 
 #define FREE_MAX 16 /* unused objects for the next collectives */
 

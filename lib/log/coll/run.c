@@ -16,9 +16,11 @@
 #include "core/memory_kind.h"
 #include "log/coll.h"
 #include "log/mode.h"
-#include "log/p2p.h"
+#include "log/base/dtype.h"
 #include "log/base/part.h"
+#include "log/base/queue.h"
 #include "log/determinant/set_up.h"
+#include "log/request/send.h"
 
 /* Tags of persistent collectives per context.  The tags of plain contexts are below 2^27, where
  * those of comm.h begin; the tags of shared contexts are from 2^28 and 2^30 on. */

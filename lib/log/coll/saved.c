@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "log/coll.h"
-#include "log/p2p.h"
 #include "log/base/saved.h"
 #include "set/region.h"
 

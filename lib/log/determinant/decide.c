@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "log/base/figures.h"
+#include "log/base/queue.h"
 #include "log/determinant/det.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 
 #define VALUE_TAG (INT_MAX - 1) /* no collective has this tag */
 

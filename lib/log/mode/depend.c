@@ -46,9 +46,10 @@
 #include "core/mpi_shim.h"
 #include "detect/detect.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 #include "log/determinant/set_up.h"
 #include "log/base/control.h"
+#include "log/base/runtime.h"
+#include "log/request/recv.h"
 
 /* What is counted for each rank: sends of the program, and sends of collectives. */
 enum { FTK_DEPS_SENDS, FTK_DEPS_COLLS, FTK_DEPS_COUNTS, FTK_DEPS_WORDS = 1 + FTK_DEPS_COUNTS };

@@ -31,8 +31,8 @@
 #include "log/base/control.h"
 #include "log/determinant/det.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 #include "log/base/plane.h"
+#include "log/request/match.h"
 
 /* A message of the leader, in words of 64 bits: this head, then the determinants. */
 struct head {

@@ -28,9 +28,10 @@
 #include "detect/detect.h"
 #include "detect/sure.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 #include "log/base/control.h"
+#include "log/base/runtime.h"
 #include "copies.h"
+#include "log/request/send.h"
 #include "rounds.h"
 
 static struct {

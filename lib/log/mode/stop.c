@@ -16,7 +16,6 @@
 #include "log/base/control.h"
 #include "log/determinant/det.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 
 static bool
     *sent; /* [n * FTK_LOG_PROGRAM_COMMS] this rank has sent a stop message for the open set */

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "core/escape.h"
+#include "log/request/progress.h"
 #include "log/vcomm/attr.h"
 #include "log/coll.h"
 #include "log/vcomm/comm.h"
 #include "log/vcomm/inter.h"
-#include "log/p2p.h"
 #include "log/base/part.h"
 
 void ftk_mpi_failed(void)

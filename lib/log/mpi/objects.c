@@ -4,7 +4,6 @@
 #include "detect/detect.h"
 #include "log/coll.h"
 #include "log/base/dtype.h"
-#include "log/p2p.h"
 #include "mpi_calls.h"
 
 /* ---- datatypes ----------------------------------------------------------------------- */

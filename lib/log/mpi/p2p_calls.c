@@ -3,8 +3,12 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
-#include "log/p2p.h"
+#include "log/base/dtype.h"
+#include "log/base/queue.h"
+#include "log/base/runtime.h"
+#include "log/request/recv.h"
 #include "log/request/req_ops.h"
+#include "log/request/send.h"
 #include "arguments.h"
 #include "mpi_calls.h"
 

@@ -2,10 +2,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "detect/detect.h"
+#include "log/base/queue.h"
+#include "log/base/runtime.h"
 #include "log/determinant/det.h"
-#include "log/p2p.h"
 #include "log/determinant/set_up.h"
 #include "arguments.h"
+#include "log/request/match.h"
+#include "log/request/recv.h"
 #include "mpi_calls.h"
 
 /* What a probe looks for: the program's arguments, or the message of its determinant. */

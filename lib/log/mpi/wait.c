@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log/base/runtime.h"
 #include "log/determinant/det.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 #include "log/request/req_ops.h"
 #include "mpi_calls.h" /* foreign.h, too */
 

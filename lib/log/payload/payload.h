@@ -195,6 +195,10 @@ bool ftk_suppress_any_left(void);
  * same. */
 void ftk_suppress_drop(const bool *back);
 
+/* Copy a drained message, which a receive of set-up gets, to the set-up log; seq: of the receive;
+ * number: of the receive in set-up (set_up.h), or 0. */
+int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq, uint32_t number);
+
 /* ---- line apart: late messages, which were sent before the cut of the sender and received after
  * the cut of the receiver (payload/late.c) ---- */
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/p2p.h"
 #include "log/base/part.h"
 #include "log/base/plane.h"
 

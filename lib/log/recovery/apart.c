@@ -10,7 +10,9 @@
 
 #include "core/tags.h"
 #include "log/determinant/det.h"
-#include "log/p2p.h"
+#include "log/request/overtake.h"
+#include "log/request/receives.h"
+#include "log/request/send.h"
 #include "set/checkpoint.h"
 #include "set/policy.h"
 #include "set/steer.h"

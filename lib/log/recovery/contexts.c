@@ -4,7 +4,6 @@
 #include "core/epoch.h"
 #include "detect/sure.h"
 #include "log/base/control.h"
-#include "log/p2p.h"
 #include "state.h"
 #include "steps.h"
 

@@ -3,9 +3,13 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "log/base/control.h"
 #include "log/base/control_state.h"
+#include "log/base/queue.h"
+#include "log/base/runtime.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 #include "draining.h"
+#include "log/request/match.h"
+#include "log/request/overtake.h"
+#include "log/request/recv.h"
 #include "steps.h"
 
 static uint64_t ndrained; /* messages, for ftkit_query() */

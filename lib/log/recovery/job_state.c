@@ -6,7 +6,6 @@
 
 #include "detect/sure.h"
 #include "log/mode.h"
-#include "log/p2p.h"
 #include "log/base/part.h"
 #include "log/base/plane.h"
 #include "log/recovery/recovery.h"

@@ -7,7 +7,7 @@
  * the receive of the program. */
 #include <string.h>
 
-#include "log/p2p.h"
+#include "log/base/figures.h"
 #include "log/base/plane.h"
 #include "log/recovery/recovery.h"
 #include "log/base/saved.h"

@@ -7,7 +7,7 @@
 
 #include "core/tags.h"
 #include "log/base/control_state.h"
-#include "log/p2p.h"
+#include "log/base/runtime.h"
 
 /* The numbers for one rank, on their way to that rank. */
 struct list {

@@ -16,9 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/p2p.h"
+#include "log/base/dtype.h"
+#include "log/base/figures.h"
 #include "log/base/part.h"
 #include "log/base/plane.h"
+#include "log/base/queue.h"
+#include "log/base/runtime.h"
+#include "log/base/saved.h"
 #include "log/recovery/recovery.h"
 #include "log/request/req_ops.h"
 #include "set/handles.h"

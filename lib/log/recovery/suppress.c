@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/p2p.h"
 #include "log/base/words.h"
+#include "log/request/overtake.h"
+#include "log/request/recv.h"
 #include "steps.h"
 
 #define SUPPRESS_WORDS 5

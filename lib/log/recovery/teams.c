@@ -10,7 +10,6 @@
 
 #include "core/teams.h"
 #include "detect/sure.h"
-#include "log/p2p.h"
 #include "log/recovery/recovery.h"
 #include "steps.h"
 

@@ -5,7 +5,8 @@
  * All messages in flight between survivors are drained.  Then the requests are withdrawn: a receive
  * that has no message is cancelled; a send is completed, or its receiver is dead. */
 #include "core/repair_state.h"
-#include "log/p2p.h"
+#include "log/request/match.h"
+#include "log/request/recv.h"
 #include "steps.h"
 
 /* A receive that is not complete after draining has no message and can be cancelled, or a message

@@ -11,8 +11,11 @@
 
 #include "core/repair_state.h"
 #include "detect/detect.h"
+#include "log/base/dtype.h"
+#include "log/base/runtime.h"
 #include "log/determinant/det.h"
-#include "log/p2p.h"
+#include "log/request/cancel.h"
+#include "log/request/recv.h"
 
 /* Ask the MPI to cancel a receive, and wait until it is complete: cancelled, or with a message. */
 static int cancel_posted(struct ftk_req *r)

@@ -1,9 +1,9 @@
 /* Requests of the MPI in the program's waits and tests (see foreign.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "log/p2p.h"
 #include "log/base/layer.h"
 #include "log/base/part.h"
+#include "log/base/runtime.h"
 
 static struct ftk_foreign_request *find(MPI_Request h)
 {

@@ -1,9 +1,14 @@
 /* Receives as a kind of request.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "log/base/runtime.h"
+#include "log/base/saved.h"
 #include "log/determinant/det.h"
 #include "log/mode.h"
-#include "log/p2p.h"
+#include "log/request/cancel.h"
+#include "log/request/match.h"
+#include "log/request/message.h"
+#include "log/request/recv.h"
 #include "log/request/req_ops.h"
 
 /* A receive may get a message at once that is too long for its buffer: the wait returns the

@@ -3,8 +3,12 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
-#include "log/p2p.h"
+#include "log/base/dtype.h"
+#include "log/base/runtime.h"
+#include "log/base/saved.h"
+#include "log/request/message.h"
 #include "log/request/req_ops.h"
+#include "log/request/send.h"
 
 /* ---- buffered ---------------------------------------------------------------------------
  * Between teams the log is the buffer; inside, the program's buffer is left alone, too: the

@@ -4,10 +4,15 @@
 
 #include "log/determinant/det.h"
 #include "log/mode.h"
-#include "log/p2p.h"
+#include "log/base/dtype.h"
 #include "log/base/part.h"
 #include "log/base/control.h"
+#include "log/base/queue.h"
+#include "log/base/runtime.h"
 #include "log/determinant/set_up.h"
+#include "log/request/match.h"
+#include "log/request/overtake.h"
+#include "log/request/recv.h"
 
 static bool is_aside_busy(void);
 static bool in_turn(uint64_t seq, const struct ftk_envelope *found);

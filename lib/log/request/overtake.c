@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 #include "log/log.h"
-#include "log/p2p.h"
 #include "log/base/part.h"
+#include "log/base/queue.h"
+#include "log/request/overtake.h"
 
 struct completed {
     uint64_t seq;        /* of its receive */

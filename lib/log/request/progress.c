@@ -6,9 +6,15 @@
 #include "detect/watchdog.h"
 #include "log/mode.h"
 #include "log/determinant/det.h"
-#include "log/p2p.h"
+#include "log/base/dtype.h"
+#include "log/base/figures.h"
 #include "log/base/part.h"
+#include "log/base/queue.h"
+#include "log/base/runtime.h"
+#include "log/request/match.h"
+#include "log/request/progress.h"
 #include "log/request/req_ops.h"
+#include "log/request/send.h"
 #include "log/determinant/set_up.h"
 
 #define TURNS_CLOCK 64 /* looks at requests for each look at the clock */

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include "log/determinant/det.h"
-#include "log/p2p.h"
 #include "log/base/part.h"
+#include "log/request/match.h"
+#include "log/request/receives.h"
 
 static bool is_numbered(const struct ftk_req *r)
 {

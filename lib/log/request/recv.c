@@ -4,10 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log/base/dtype.h"
+#include "log/base/queue.h"
+#include "log/base/runtime.h"
 #include "log/mode.h"
 #include "log/determinant/det.h"
-#include "log/p2p.h"
 #include "log/determinant/set_up.h"
+#include "log/request/match.h"
+#include "log/request/overtake.h"
+#include "log/request/recv.h"
 
 /* ---- draining ------------------------------------------------------------------------ */
 

@@ -8,8 +8,11 @@
 
 #include "core/mpi_shim.h"
 #include "log/mode.h"
-#include "log/p2p.h"
+#include "log/base/dtype.h"
 #include "log/base/part.h"
+#include "log/base/queue.h"
+#include "log/base/runtime.h"
+#include "log/request/overtake.h"
 #include "log/request/req_ops.h"
 
 #define POOL_MAX (1u << 22)

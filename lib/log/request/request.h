@@ -153,6 +153,14 @@ int ftk_req_wait(struct ftk_req *r);
 int ftk_log_progress(unsigned *turns);
 /* The error with which calls fail while this rank rolls back. */
 int ftk_log_error(void);
+/* The request is complete, with an MPI error or MPI_SUCCESS, which the function returns. */
+int ftk_req_finish(struct ftk_req *r, int error);
+/* Complete a request with an error; returns the error. */
+int ftk_p2p_fail(struct ftk_req *r, int error);
+/* A failure has ended the request of the MPI.  The request is done again after the repair. */
+void ftk_req_failed(struct ftk_req *r);
+/* A request, for messages: kind, peer, tag, communicator. */
+void ftk_req_describe(const struct ftk_req *r, char *text, size_t room);
 /* Requests of the program.  NULL: no memory. */
 struct ftk_req *ftk_req_blank(void); /* for ftk_req_new() */
 /* A new request holds vc until the request is deleted. */

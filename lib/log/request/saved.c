@@ -6,8 +6,9 @@
  * a message that is sent after the line. */
 #include <stdio.h>
 
-#include "log/p2p.h"
 #include "log/base/plane.h"
+#include "log/base/saved.h"
+#include "log/request/message.h"
 #include "log/request/req_ops.h"
 #include "set/region.h"
 

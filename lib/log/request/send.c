@@ -6,10 +6,13 @@
 #include "log/coll.h"
 #include "log/mode.h"
 #include "log/determinant/det.h"
-#include "log/p2p.h"
+#include "log/base/dtype.h"
 #include "log/base/figures.h"
 #include "log/base/part.h"
+#include "log/base/queue.h"
+#include "log/base/runtime.h"
 #include "log/determinant/set_up.h"
+#include "log/request/send.h"
 
 #define REAP 64    /* sends under way before a look at them, which may yield the processor */
 #define MUCH 16384 /* bytes of a logged message that is sent before it is copied */

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
-#include "log/p2p.h"
+#include "log/request/message.h"
 #include "log/request/req_ops.h"
 
 static void rank_text(const struct ftk_req *r, char *text, size_t room)

@@ -15,8 +15,11 @@
 #ifndef FTK_LOG_WIN_H
 #define FTK_LOG_WIN_H
 
+#include "log/base/dtype.h"
+#include "log/base/queue.h"
+#include "log/base/runtime.h"
+#include "log/base/saved.h"
 #include "log/log.h"
-#include "log/p2p.h"
 
 /* ---- queues --------------------------------------------------------------------------- */
 

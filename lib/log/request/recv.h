@@ -1,0 +1,40 @@
+/* Receives: completion, delivery, withdrawal.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Functions that return int return MPI codes, unless their comment says otherwise. */
+#ifndef FTK_LOG_RECV_H
+#define FTK_LOG_RECV_H
+
+#include "log/request/request.h"
+
+struct ftk_unexp;
+
+/* A receive of the program begins. */
+int ftk_recv_start(struct ftk_req *r);
+/* The MPI has completed a receive: record it, then finish it. */
+int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error);
+/* The MPI has completed a message; s: of a receive. */
+static inline int ftk_message_complete(struct ftk_req *r, const MPI_Status *s, int error)
+{
+    return ftk_req_is_receive(r) ? ftk_recv_complete(r, s, error) : ftk_req_finish(r, error);
+}
+/* Deliver an unexpected message to a receive; takes h. */
+int ftk_p2p_deliver(struct ftk_req *r, struct ftk_unexp *h);
+/* The program cancels a receive that is not posted. */
+int ftk_p2p_cancelled(struct ftk_req *r);
+/* Receive a message that a matched probe has found, into memory of the log, and count it; waits for
+ * the sender of a long message.  *out is the caller's. */
+int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out);
+/* One look at a request on a communicator that is given up.  Returns FTKIT_OK; the request is
+ * complete then, or not posted any more, or still under way. */
+int ftk_p2p_withdraw(struct ftk_req *r);
+/* Bind a receive to source: a message of that rank had matched it, and it gets no other. */
+void ftk_p2p_bind(struct ftk_req *r, int source);
+
+/* A message has arrived for the receive with that sequence number.  data [bytes] may be NULL when
+ * neither a hash nor a copy is needed; hash: data are all that was sent. */
+int ftk_p2p_count(
+    int context, int source, int tag, uint64_t seq, const void *data, size_t bytes, bool hash);
+
+#endif
