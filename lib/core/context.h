@@ -93,7 +93,6 @@ struct ftk_bound {
 struct ftk_comm_list {
     MPI_Comm *comm; /* [n] */
     int n;
-    int cap;
 };
 
 /* Communicators of earlier epochs (core/epoch.c), freed one repair later: late events of the MPI
@@ -138,7 +137,6 @@ struct ftk_detection {
 struct ftk_regions {
     struct ftk_region *list; /* [n] */
     int n;
-    int cap;
     bool compared;   /* with those of the other ranks, and not changed since (lib/set/shapes.c) */
     bool warned;     /* a difference was reported, and is still there */
     bool by_program; /* the programs of the job have different regions; the same on all ranks */

@@ -5,20 +5,15 @@
 #include <string.h>
 
 #include "epoch.h"
+#include "grow.h"
 #include "mpi_shim.h"
 
 static int add(struct ftk_comm_list *list, MPI_Comm comm)
 {
     if (comm == MPI_COMM_NULL)
         return FTKIT_OK;
-    if (list->n == list->cap) {
-        int cap = list->cap ? 2 * list->cap : 16;
-        MPI_Comm *more = realloc(list->comm, (size_t)cap * sizeof *more);
-        if (!more)
-            return ftk_fail(FTKIT_ERR_NOMEM, "list of communicators");
-        list->comm = more;
-        list->cap = cap;
-    }
+    if (!ftk_grow_by_one(&list->comm, (size_t)list->n, sizeof(MPI_Comm)))
+        return ftk_fail(FTKIT_ERR_NOMEM, "list of communicators");
     list->comm[list->n++] = comm;
     return FTKIT_OK;
 }

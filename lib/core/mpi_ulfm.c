@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
 #include "mpi_shim.h"
 
 /* ---- the environment test ---------------------------------------------------------------
@@ -170,7 +171,7 @@ struct agreed {
 
 static struct {
     struct agreed *list;
-    int n, cap;
+    int n;
     bool lost; /* no memory for the list: free no communicator any more */
 } agreed;
 
@@ -186,15 +187,9 @@ static void note_agreement(MPI_Comm comm)
 {
     if (find_agreed(comm))
         return;
-    if (agreed.n == agreed.cap) {
-        int cap = agreed.cap ? 2 * agreed.cap : 16;
-        struct agreed *more = realloc(agreed.list, (size_t)cap * sizeof *more);
-        if (!more) {
-            agreed.lost = true;
-            return;
-        }
-        agreed.list = more;
-        agreed.cap = cap;
+    if (!ftk_grow_by_one(&agreed.list, (size_t)agreed.n, sizeof *agreed.list)) {
+        agreed.lost = true;
+        return;
     }
     agreed.list[agreed.n++] = (struct agreed){ comm, false };
 }
@@ -218,7 +213,7 @@ void ftk_mpi_free_agreed(void)
             (void)MPI_Comm_free(&agreed.list[i].comm); /* after an error it is only not freed */
     free(agreed.list);
     agreed.list = NULL;
-    agreed.n = agreed.cap = 0;
+    agreed.n = 0;
 }
 
 int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "watch_page.h"
+#include "core/grow.h"
 
 #define DIRECTORY directory()
 #define NAME_BYTES 280
@@ -228,13 +229,8 @@ static bool list_determinants(DIR *d, struct files *all)
     while ((e = readdir(d))) {
         if (strncmp(e->d_name, FTK_DET_PREFIX, strlen(FTK_DET_PREFIX)) != 0)
             continue;
-        if (all->n == all->room) {
-            void *more = realloc(all->list, (2 * all->room + 16) * sizeof *all->list);
-            if (!more)
-                return false;
-            all->list = more;
-            all->room = 2 * all->room + 16;
-        }
+        if (!ftk_grow(&all->list, &all->room, all->n + 1, sizeof *all->list))
+            return false;
         snprintf(all->list[all->n++], NAME_BYTES, "%s", e->d_name);
     }
     return true;

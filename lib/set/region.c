@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/binding.h"
+#include "core/grow.h"
 #include "core/memory_kind.h"
 #include "core/utf8.h"
 #include "region.h"
@@ -79,14 +80,8 @@ static void drop_region(struct ftkit_ctx *ctx, struct ftk_region *r)
 static int add_region(struct ftkit_ctx *ctx, const struct ftk_system_region *system,
     const char *name, uint32_t kind, MPI_Datatype type, struct ftk_region **out)
 {
-    if (ctx->regions.n == ctx->regions.cap) {
-        int cap = ctx->regions.cap ? 2 * ctx->regions.cap : 16;
-        struct ftk_region *all = realloc(ctx->regions.list, (size_t)cap * sizeof *all);
-        if (!all)
-            return ftk_fail(FTKIT_ERR_NOMEM, "list of regions");
-        ctx->regions.list = all;
-        ctx->regions.cap = cap;
-    }
+    if (!ftk_grow_by_one(&ctx->regions.list, (size_t)ctx->regions.n, sizeof *ctx->regions.list))
+        return ftk_fail(FTKIT_ERR_NOMEM, "list of regions");
     struct ftk_region new = { .kind = kind, .system = system };
     int rc = make_type(name, type, &new.type);
     if (rc != FTKIT_OK)
@@ -530,5 +525,5 @@ void ftk_region_free_all(struct ftkit_ctx *ctx)
         region_free(&ctx->regions.list[i]);
     free(ctx->regions.list);
     ctx->regions.list = NULL;
-    ctx->regions.n = ctx->regions.cap = 0;
+    ctx->regions.n = 0;
 }

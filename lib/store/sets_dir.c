@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "sets_dir.h"
+#include "core/grow.h"
 
 #define SUFFIX ".ftkit"
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -69,14 +70,9 @@ int ftk_sets_dir_contexts(const char *dir, char (**names)[FTKIT_NAME_MAX + 1], s
         char name[FTKIT_NAME_MAX + 1];
         if (!context_name(dirfd(d), e->d_name, name))
             continue;
-        if (have == room) {
-            room = room ? 2 * room : 16;
-            void *more = realloc(v, room * sizeof *v);
-            if (!more) {
-                rc = ftk_fail(FTKIT_ERR_NOMEM, "list of contexts");
-                break;
-            }
-            v = more;
+        if (!ftk_grow(&v, &room, have + 1, sizeof *v)) {
+            rc = ftk_fail(FTKIT_ERR_NOMEM, "list of contexts");
+            break;
         }
         memcpy(v[have++], name, sizeof name);
     }

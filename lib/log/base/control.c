@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "detect/detect.h"
 #include "log/base/control.h"
 #include "log/base/control_state.h"
@@ -44,15 +45,7 @@ static int room_for_one(void)
 {
     if (nout >= look_at)
         (void)still_sending();
-    if (nout < out_room)
-        return MPI_SUCCESS;
-    size_t room = out_room ? 2 * out_room : 16;
-    struct outgoing *all = realloc(out, room * sizeof *all);
-    if (!all)
-        return MPI_ERR_NO_MEM;
-    out = all;
-    out_room = room;
-    return MPI_SUCCESS;
+    return ftk_grow(&out, &out_room, nout + 1, sizeof *out) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
 static uint64_t *copy_of(const uint64_t *w, size_t words)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "core/ftk.h"
+#include "core/grow.h"
 #include "log/base/part.h"
 
 struct ftk_peers ftk_peers;
@@ -37,24 +38,11 @@ static void close_peers(void)
     ftk_peers = (struct ftk_peers){ .at = NULL };
 }
 
-static bool has_room(struct ftk_peers *t)
-{
-    if (t->nlist < t->room)
-        return true;
-    const int room = t->room > 0 ? 2 * t->room : 32;
-    int *list = realloc(t->list, (size_t)room * sizeof *list);
-    if (!list)
-        return false;
-    t->list = list;
-    t->room = room;
-    return true;
-}
-
 void ftk_peer_join(int rank)
 {
     struct ftk_peers *t = &ftk_peers;
     t->at[rank].joined = true;
-    t->all = t->all || !has_room(t);
+    t->all = t->all || !ftk_grow(&t->list, &t->room, (size_t)t->nlist + 1, sizeof *t->list);
     if (t->all)
         return;
     t->sorted = t->sorted && (t->nlist == 0 || t->list[t->nlist - 1] < rank);

@@ -37,7 +37,8 @@ struct ftk_peers {
     struct ftk_peer *at; /* [n] */
     int n;
     int *list; /* [nlist] partners */
-    int nlist, room;
+    int nlist;
+    size_t room;
     bool sorted; /* the list is rising */
     bool all;    /* there was no memory for the list: all ranks count as partners */
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "log/base/saved.h"
+#include "core/grow.h"
 #include "set/region.h"
 
 #define NAME_WORDS ((FTKIT_NAME_MAX + 1) / sizeof(uint64_t))
@@ -44,14 +45,8 @@ static int number_of(struct ftk_saving *s, const struct ftk_region *r, uint64_t 
             *number = i;
             return FTKIT_OK;
         }
-    if (s->nregions == s->room) {
-        const size_t room = s->room ? 2 * s->room : 8;
-        const struct ftk_region **all = realloc(s->region, room * sizeof(struct ftk_region *));
-        if (!all)
-            return ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
-        s->region = all;
-        s->room = room;
-    }
+    if (!ftk_grow(&s->region, &s->room, s->nregions + 1, sizeof(struct ftk_region *)))
+        return ftk_fail(FTKIT_ERR_NOMEM, "requests of a set");
     *number = s->nregions;
     s->region[s->nregions++] = r;
     return FTKIT_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "log/base/typemap.h"
+#include "core/grow.h"
 
 /* The words of an entry: constructor, numbers of integers, addresses and types; then these.  The
  * types are references.  Addresses that are counts keep their sign. */
@@ -92,19 +93,10 @@ static int find_named(MPI_Datatype type, uint64_t *ref)
 
 static int make_room(struct ftk_typemap *m)
 {
-    if (m->n < m->room)
-        return FTKIT_OK;
-    const size_t room = m->room ? 2 * m->room : 16;
-    MPI_Datatype *handle = realloc(m->handle, room * sizeof(MPI_Datatype));
-    if (handle)
-        m->handle = handle;
-    bool *owned = realloc(m->owned, room * sizeof *owned);
-    if (owned)
-        m->owned = owned;
-    if (!handle || !owned)
-        return ftk_fail(FTKIT_ERR_NOMEM, "datatypes of a set");
-    m->room = room;
-    return FTKIT_OK;
+    return ftk_grow_by_one(&m->handle, m->n, sizeof(MPI_Datatype))
+                   && ftk_grow_by_one(&m->owned, m->n, sizeof *m->owned)
+               ? FTKIT_OK
+               : ftk_fail(FTKIT_ERR_NOMEM, "datatypes of a set");
 }
 
 /* Whether the MPI owns the type. */

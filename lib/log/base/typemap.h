@@ -20,7 +20,6 @@ struct ftk_typemap {
     size_t n;             /* entries */
     MPI_Datatype *handle; /* [n] of the entries */
     bool *owned;          /* [n] to be freed: MPI_Type_get_contents() has made the handle */
-    size_t room;
 };
 
 /* Add a type; *ref stands for it.  FTKIT_ERR_UNSUPPORTED: it cannot be described. */

@@ -6,18 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "detect/sure.h"
 
 uint64_t *ftk_words_extend(struct ftk_words *w, size_t n)
 {
-    if (w->n + n > w->room) {
-        size_t room = 2 * (w->n + n);
-        uint64_t *v = realloc(w->v, room * sizeof *v);
-        if (!v)
-            return NULL;
-        w->v = v;
-        w->room = room;
-    }
+    if (!ftk_grow(&w->v, &w->room, w->n + n, sizeof *w->v))
+        return NULL;
     w->n += n;
     return w->v + w->n - n;
 }

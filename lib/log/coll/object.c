@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "log/base/dtype.h"
 #include "log/coll.h"
 
@@ -38,14 +39,8 @@ static struct held *held(const struct holds *all, uintptr_t handle)
 static bool hold_handle(struct holds *all, uintptr_t handle)
 {
     struct held *h = held(all, handle);
-    if (!h && all->n == all->room) {
-        size_t room = all->room ? 2 * all->room : 8;
-        struct held *more = realloc(all->at, room * sizeof *more);
-        if (!more)
-            return false;
-        all->at = more;
-        all->room = room;
-    }
+    if (!h && !ftk_grow(&all->at, &all->room, all->n + 1, sizeof *all->at))
+        return false;
     if (!h) {
         h = &all->at[all->n++];
         *h = (struct held){ .handle = handle };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "det_inside.h"
 
 struct ftk_det_course ftk_det_course;
@@ -33,12 +34,8 @@ static bool note(size_t i)
     if (!is_of_receive(det->kind) || det->n == 0)
         return true;
     struct ftk_det_by_number *of = &ftk_det_course.of[det->kind];
-    if ((of->n & (of->n - 1)) == 0) {
-        struct ftk_det_place *v = realloc(of->v, (of->n > 0 ? 2 * of->n : 1) * sizeof *v);
-        if (!v)
-            return false;
-        of->v = v;
-    }
+    if (!ftk_grow_by_one(&of->v, of->n, sizeof *of->v))
+        return false;
     of->v[of->n++] = (struct ftk_det_place){ det->n, (uint32_t)i };
     return true;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "log/base/figures.h"
 #include "log/base/part.h"
 #include "log/base/plane.h"
@@ -51,14 +52,6 @@ void ftk_set_up_close(void)
 
 /* ---- the record grows ---------------------------------------------------------------- */
 
-/* Room for item n of an array that grows by powers of two; NULL: no memory. */
-static void *more(void *array, size_t n, size_t bytes)
-{
-    if (n != 0 && (n & (n - 1)) != 0)
-        return array;
-    return realloc(array, (n ? 2 * n : 1) * bytes);
-}
-
 static void no_memory(void)
 {
     if (!s.lacks)
@@ -71,13 +64,10 @@ static void no_memory(void)
 
 static void append(struct ftk_det det)
 {
-    struct ftk_det *v = more(s.v, s.n, sizeof *v);
-    if (!v) {
+    if (ftk_grow_by_one(&s.v, s.n, sizeof *s.v))
+        s.v[s.n++] = det;
+    else
         no_memory();
-        return;
-    }
-    s.v = v;
-    v[s.n++] = det;
 }
 
 uint32_t ftk_set_up_receive(void)
@@ -87,13 +77,10 @@ uint32_t ftk_set_up_receive(void)
 
 void ftk_set_up_cancelled(uint32_t number)
 {
-    uint32_t *v = more(s.cancelled, s.ncancelled, sizeof *v);
-    if (!v) {
+    if (ftk_grow_by_one(&s.cancelled, s.ncancelled, sizeof *s.cancelled))
+        s.cancelled[s.ncancelled++] = number;
+    else
         no_memory();
-        return;
-    }
-    s.cancelled = v;
-    v[s.ncancelled++] = number;
 }
 
 void ftk_set_up_nothing(void)
@@ -148,12 +135,10 @@ static struct sent *channel(int context, int dest, int tag)
 
 static struct sent *add_channel(int context, int dest, int tag)
 {
-    struct sent *all = more(s.sent, s.nsent, sizeof *all);
-    if (!all)
+    if (!ftk_grow_by_one(&s.sent, s.nsent, sizeof *s.sent))
         return NULL;
-    s.sent = all;
-    all[s.nsent] = (struct sent){ .context = context, .dest = dest, .tag = tag };
-    return &all[s.nsent++];
+    s.sent[s.nsent] = (struct sent){ .context = context, .dest = dest, .tag = tag };
+    return &s.sent[s.nsent++];
 }
 
 int ftk_set_up_sent(int context, int dest, int tag, uint64_t hash)
@@ -161,11 +146,9 @@ int ftk_set_up_sent(int context, int dest, int tag, uint64_t hash)
     struct sent *c = channel(context, dest, tag);
     if (!c)
         c = add_channel(context, dest, tag);
-    uint64_t *v = c ? more(c->hash, (size_t)c->n, sizeof *v) : NULL;
-    if (!v)
+    if (!c || !ftk_grow_by_one(&c->hash, (size_t)c->n, sizeof *c->hash))
         return ftk_fail(FTKIT_ERR_NOMEM, "the record of set-up");
-    c->hash = v;
-    v[c->n++] = hash;
+    c->hash[c->n++] = hash;
     return FTKIT_OK;
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
+
 /* ---- messages of determinants -------------------------------------------------------- */
 
 bool ftk_copies_begin(struct ftk_words *message, uint64_t lines, uint64_t round)
@@ -51,13 +53,8 @@ static int store_part(
     size_t n = (size_t)(part->from + part->n);
     if (part->from > c->n)
         return MPI_ERR_INTERN; /* determinants are sent in order: some are missing */
-    if (n > c->room) {
-        struct ftk_det *v = realloc(c->v, 2 * n * sizeof *v);
-        if (!v)
-            return MPI_ERR_NO_MEM;
-        c->v = v;
-        c->room = 2 * n;
-    }
+    if (!ftk_grow(&c->v, &c->room, n, sizeof *c->v))
+        return MPI_ERR_NO_MEM;
     if (n <= c->n)
         return MPI_SUCCESS;
     memcpy(c->v + part->from, w, (size_t)part->n * sizeof *c->v);

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "core/grow.h"
 #include "log/coll.h"
 #include "topo.h"
 
@@ -117,19 +118,11 @@ static void next_edges(struct given *g, struct go *go)
     }
 }
 
-static bool grow(int **list, size_t room)
-{
-    int *more = realloc(*list, room * sizeof *more);
-    if (more)
-        *list = more;
-    return more != NULL;
-}
-
-/* Append to a list and its weights; their memory doubles at powers of two. */
+/* Append to a list and its weights. */
 static int append_neighbor(int **list, int **weights, int *n, int rank, int weight)
 {
-    size_t room = *n > 0 ? 2 * (size_t)*n : 1;
-    if ((*n & (*n - 1)) == 0 && (!grow(list, room) || !grow(weights, room)))
+    if (!ftk_grow_by_one(list, (size_t)*n, sizeof **list)
+        || !ftk_grow_by_one(weights, (size_t)*n, sizeof **weights))
         return MPI_ERR_NO_MEM;
     (*list)[*n] = rank;
     (*weights)[(*n)++] = weight;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "log/base/part.h"
 
 static size_t in_bytes; /* memory of the reception records since the line */
@@ -89,28 +90,17 @@ static void key_in(int i, int *context, int *rank, int *tag)
     *tag = s->tag;
 }
 
-/* Make room for item n of an array whose room is a power of two. */
-static void *more(void *array, size_t n, size_t bytes)
-{
-    if (n != 0 && (n & (n - 1)) != 0)
-        return array;
-    return realloc(array, (n ? 2 * n : 1) * bytes);
-}
-
 struct ftk_channel *ftk_channel_find(int context, int source, int tag)
 {
     struct ftk_log *l = &ftk_log;
     int i = look_up_slot(&l->channels.table, key_in, context, source, tag);
     if (i >= 0)
         return &l->channels.v[i];
-    if (!grow(&l->channels.table, key_in))
+    if (!grow(&l->channels.table, key_in)
+        || !ftk_grow_by_one(&l->channels.v, l->channels.table.n, sizeof *l->channels.v))
         return NULL;
-    struct ftk_channel *in = more(l->channels.v, l->channels.table.n, sizeof *in);
-    if (!in)
-        return NULL;
-    l->channels.v = in;
+    struct ftk_channel *in = &l->channels.v[l->channels.table.n];
     in_bytes += sizeof *in;
-    in += l->channels.table.n;
     *in = (struct ftk_channel){ .context = context, .source = source, .tag = tag };
     insert(&l->channels.table, key_in, (int)l->channels.table.n++);
     return in;
@@ -119,17 +109,10 @@ struct ftk_channel *ftk_channel_find(int context, int source, int tag)
 /* Make room for n receptions; false: no memory. */
 static bool make_room(struct ftk_channel *s, uint64_t n)
 {
-    size_t room = s->room ? s->room : 8;
-    while (room < n)
-        room *= 2;
-    if (room == s->room)
-        return true;
-    struct ftk_reception *all = realloc(s->receptions, room * sizeof *all);
-    if (!all)
+    const size_t before = s->room;
+    if (!ftk_grow(&s->receptions, &s->room, n, sizeof *s->receptions))
         return false;
-    in_bytes += (room - s->room) * sizeof *all;
-    s->receptions = all;
-    s->room = room;
+    in_bytes += (s->room - before) * sizeof *s->receptions;
     return true;
 }
 
@@ -243,11 +226,9 @@ struct ftk_sent *ftk_sent_find(int context, int dest, int tag)
         return &l->v[i];
     if (!grow(&l->table, key_sent))
         return NULL;
-    struct ftk_sent *all = more(l->v, l->table.n, sizeof *all);
-    if (!all)
+    if (!ftk_grow_by_one(&l->v, l->table.n, sizeof *l->v))
         return NULL;
-    l->v = all;
-    all += l->table.n;
+    struct ftk_sent *all = l->v + l->table.n;
     *all = (struct ftk_sent){ .context = context, .dest = dest, .tag = tag };
     insert(&l->table, key_sent, (int)l->table.n++);
     return all;
@@ -316,11 +297,9 @@ int ftk_suppress_add(const struct ftk_suppress *m)
     struct ftk_log *l = &ftk_log;
     if (!grow(&l->suppress.table, key_suppress))
         return ftk_fail(FTKIT_ERR_NOMEM, "marks");
-    struct ftk_suppress *all = more(l->suppress.v, l->suppress.table.n, sizeof *all);
-    if (!all)
+    if (!ftk_grow_by_one(&l->suppress.v, l->suppress.table.n, sizeof *l->suppress.v))
         return ftk_fail(FTKIT_ERR_NOMEM, "marks");
-    l->suppress.v = all;
-    all[l->suppress.table.n] = *m;
+    l->suppress.v[l->suppress.table.n] = *m;
     insert(&l->suppress.table, key_suppress, (int)l->suppress.table.n++);
     return FTKIT_OK;
 }

@@ -7,6 +7,7 @@
  * list drops the messages that say nothing of receives under way before the list grows. */
 #include <stdlib.h>
 
+#include "core/grow.h"
 #include "log/log.h"
 #include "log/base/part.h"
 #include "log/base/queue.h"
@@ -60,13 +61,8 @@ static int make_room(void)
     ftk_overtake_tidy();
     if (2 * list.n < list.room)
         return MPI_SUCCESS;
-    const size_t room = list.room ? 2 * list.room : 64;
-    struct completed *all = realloc(list.v, room * sizeof *all);
-    if (!all)
-        return MPI_ERR_NO_MEM;
-    list.v = all;
-    list.room = room;
-    return MPI_SUCCESS;
+    return ftk_grow(&list.v, &list.room, list.room + 64, sizeof *list.v) ? MPI_SUCCESS
+                                                                         : MPI_ERR_NO_MEM;
 }
 
 int ftk_overtake_note(uint64_t seq, int context, int source, int tag)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/grow.h"
 #include "core/mpi_shim.h"
 #include "log/mode.h"
 #include "log/base/dtype.h"
@@ -265,14 +266,8 @@ int ftk_p2p_type_free(MPI_Datatype *datatype)
     ftk_p2p_forget_type(*datatype);
     if (!uses_type(*datatype))
         return PMPI_Type_free(datatype);
-    if (nlate == late_room) {
-        size_t room = late_room ? 2 * late_room : 16;
-        MPI_Datatype *all = realloc(late, room * sizeof(MPI_Datatype));
-        if (!all)
-            return MPI_ERR_NO_MEM;
-        late = all;
-        late_room = room;
-    }
+    if (!ftk_grow(&late, &late_room, nlate + 1, sizeof(MPI_Datatype)))
+        return MPI_ERR_NO_MEM;
     late[nlate++] = *datatype;
     *datatype = MPI_DATATYPE_NULL;
     return MPI_SUCCESS;

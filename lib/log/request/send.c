@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include "core/grow.h"
 #include "log/coll.h"
 #include "log/mode.h"
 #include "log/determinant/det.h"
@@ -80,15 +81,9 @@ bool ftk_p2p_sends_before(uint32_t generation)
 
 static int room_to_remember(void)
 {
-    if (nsending < sending_room)
-        return MPI_SUCCESS;
-    size_t room = sending_room ? 2 * sending_room : 64;
-    struct ftk_entry **all = realloc(sending, room * sizeof(struct ftk_entry *));
-    if (!all)
-        return MPI_ERR_NO_MEM;
-    sending = all;
-    sending_room = room;
-    return MPI_SUCCESS;
+    return ftk_grow(&sending, &sending_room, nsending + 1, sizeof(struct ftk_entry *))
+               ? MPI_SUCCESS
+               : MPI_ERR_NO_MEM;
 }
 
 /* Send a log entry in the background: a later look tests it, unless it is complete at once. */

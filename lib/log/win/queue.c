@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "log/base/typemap.h"
 #include "log/coll.h"
 #include "log/win/win.h"
@@ -27,13 +28,7 @@ static int make_room(struct ftk_win_queue *q, size_t bytes)
 
 void *ftk_win_room_for_one(void *array, size_t n, size_t *room, size_t item)
 {
-    if (n < *room)
-        return array;
-    const size_t more = *room ? 2 * *room : 8;
-    void *all = realloc(array, more * item);
-    if (all)
-        *room = more;
-    return all;
+    return ftk_grow(&array, room, n + 1, item) ? array : NULL;
 }
 
 static int room_to_fetch(struct ftk_win_queue *q)
