@@ -457,7 +457,7 @@ install: all
 	$(if $(FLIB),install -m 644 $(FMOD)/ftkit.mod $(D)/include/ftkit-fortran-$(FORTRAN)/ftkit.mod)
 	$(if $(FLIB),$(SUBST) scripts/ftkit-fortran.pc.in >$(D)/lib/pkgconfig/ftkit-fortran.pc)
 	$(if $(SHMEM),install -d $(D)/include/ftkit-shmem)
-	$(if $(SHMEM),install -m 644 bindings/shmem/shmem.h $(D)/include/ftkit-shmem/shmem.h)
+	$(if $(SHMEM),install -m 644 bindings/shmem/shmem.h bindings/shmem/shmem_generic.h $(D)/include/ftkit-shmem)
 	$(if $(SHMEM),install -m 755 $(SHMEM).so.$(VERSION) $(D)/lib)
 	$(if $(SHMEM),ln -sf libftkit_shmem.so.$(VERSION) $(D)/lib/libftkit_shmem.so.$(SOVERSION))
 	$(if $(SHMEM),ln -sf libftkit_shmem.so.$(SOVERSION) $(D)/lib/libftkit_shmem.so)

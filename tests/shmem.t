@@ -37,6 +37,18 @@ for my $n (4, 3) {
         'an exhausted heap is named');
 }
 
+for (['contexts, and calls without a type'], map { ["threads, level $_", 'thread', $_] } 0, 1, 2, 3) {
+    my ($what, @args) = @$_;
+    my $j = pes('contexts', n => 2, spares => 0, args => \@args);
+    ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK \d+$/m, "each call gives what it has to: $what")
+        or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
+}
+{
+    my $j = pes('contexts', n => 4, spares => 1, args => ['loss']);
+    ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK \d+$/m, 'a substitute has the contexts of the set')
+        or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
+}
+
 # ---- mistakes: the job ends with a text
 
 my %mistakes = (
@@ -60,6 +72,23 @@ my %mistakes = (
 for my $m (sort keys %mistakes) {
     my $j = pes('calls', n => 4, spares => 0, args => [$m]);
     ok($j->{rc} != 0 && $j->{log} =~ /shmem: PE \d: $mistakes{$m}/, "a mistake is named: $m")
+        or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
+}
+my $context = 'no such context: it is destroyed,? (?:or )?newer than the last set';
+my %contexts = (
+    put => "shmem_ctx_long_p: $context",
+    get => "shmem_ctx_long_g: $context",
+    none => "shmem_ctx_long_p: $context",
+    stride => "shmem_ctx_long_iput: $context",
+    atomic => "shmem_ctx_long_atomic_add: $context",
+    swap => "shmem_ctx_long_atomic_compare_swap: $context",
+    quiet => "shmem_ctx_quiet: $context",
+    fence => "shmem_ctx_fence: $context",
+    default => "shmem_ctx_destroy: $context, or the default",
+);
+for my $m (sort keys %contexts) {
+    my $j = pes('contexts', n => 1, spares => 0, args => [$m]);
+    ok($j->{rc} != 0 && $j->{log} =~ /shmem: PE 0: $contexts{$m}/, "a mistake with a context is named: $m")
         or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
 }
 {

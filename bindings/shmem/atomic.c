@@ -20,13 +20,22 @@ void ftk_shmem_combine(const char *call, void *dest, const void *value, void *ol
         (void)ftk_shmem_flush_all(call); /* a lost PE: nobody uses the value */
 }
 
-static void swap_if(const char *call, void *dest, const void *cond, const void *value, void *old,
-    MPI_Datatype type, int pe)
+/* The same for a call with a context. */
+static void combine(const char *call, shmem_ctx_t ctx, void *dest, const void *value, void *old,
+    MPI_Datatype type, MPI_Op op, int pe)
+{
+    if (ftk_shmem_ready(call) && ftk_shmem_context(call, ctx))
+        ftk_shmem_combine(call, dest, value, old, type, op, pe);
+}
+
+static void swap_if(const char *call, shmem_ctx_t ctx, void *dest, const void *cond,
+    const void *value, void *old, MPI_Datatype type, int pe)
 {
     struct ftk_shmem_place p = { 0 };
     int bytes;
     MPI_Type_size(type, &bytes);
-    if (!ftk_shmem_find(call, dest, (size_t)bytes, pe, &p)
+    if (!ftk_shmem_ready(call) || !ftk_shmem_context(call, ctx)
+        || !ftk_shmem_find(call, dest, (size_t)bytes, pe, &p)
         || !ftk_shmem_done(
             call, MPI_Compare_and_swap(value, cond, old, type, pe, p.at, ftk_shmem_win(&p))))
         return;
@@ -36,63 +45,77 @@ static void swap_if(const char *call, void *dest, const void *cond, const void *
 
 /* types as arguments have no parentheses */
 // NOLINTBEGIN(bugprone-macro-parentheses)
-#define WITH_VALUE(type, mpi, FETCH, PLAIN, op)                                                    \
-    type FETCH(type *dest, type value, int pe)                                                     \
+/* Each call is made twice: C is NO, or YES for that with a context. */
+#define ARGUMENT_NO
+#define ARGUMENT_YES shmem_ctx_t ctx,
+#define CTX_NO SHMEM_CTX_DEFAULT
+#define CTX_YES ctx
+
+#define WITH_VALUE(C, type, mpi, FETCH, PLAIN, op)                                                 \
+    type FETCH(ARGUMENT_##C type *dest, type value, int pe)                                        \
     {                                                                                              \
         type old = 0;                                                                              \
-        ftk_shmem_combine(__func__, dest, &value, &old, mpi, op, pe);                              \
+        combine(__func__, CTX_##C, dest, &value, &old, mpi, op, pe);                               \
         return old;                                                                                \
     }                                                                                              \
-    void PLAIN(type *dest, type value, int pe)                                                     \
+    void PLAIN(ARGUMENT_##C type *dest, type value, int pe)                                        \
     {                                                                                              \
-        ftk_shmem_combine(__func__, dest, &value, NULL, mpi, op, pe);                              \
+        combine(__func__, CTX_##C, dest, &value, NULL, mpi, op, pe);                               \
     }
 
-#define NUMBERS(type, mpi, CSWAP, FINC, INC, FADD, ADD)                                            \
-    WITH_VALUE(type, mpi, FADD, ADD, MPI_SUM)                                                      \
-    type CSWAP(type *dest, type cond, type value, int pe)                                          \
+#define NUMBERS(C, type, mpi, CSWAP, FINC, INC, FADD, ADD)                                         \
+    WITH_VALUE(C, type, mpi, FADD, ADD, MPI_SUM)                                                   \
+    type CSWAP(ARGUMENT_##C type *dest, type cond, type value, int pe)                             \
     {                                                                                              \
         type old = 0;                                                                              \
-        swap_if(__func__, dest, &cond, &value, &old, mpi, pe);                                     \
+        swap_if(__func__, CTX_##C, dest, &cond, &value, &old, mpi, pe);                            \
         return old;                                                                                \
     }                                                                                              \
-    type FINC(type *dest, int pe)                                                                  \
+    type FINC(ARGUMENT_##C type *dest, int pe)                                                     \
     {                                                                                              \
         const type one = 1;                                                                        \
         type old = 0;                                                                              \
-        ftk_shmem_combine(__func__, dest, &one, &old, mpi, MPI_SUM, pe);                           \
+        combine(__func__, CTX_##C, dest, &one, &old, mpi, MPI_SUM, pe);                            \
         return old;                                                                                \
     }                                                                                              \
-    void INC(type *dest, int pe)                                                                   \
+    void INC(ARGUMENT_##C type *dest, int pe)                                                      \
     {                                                                                              \
         const type one = 1;                                                                        \
-        ftk_shmem_combine(__func__, dest, &one, NULL, mpi, MPI_SUM, pe);                           \
+        combine(__func__, CTX_##C, dest, &one, NULL, mpi, MPI_SUM, pe);                            \
     }
 
-#define SWAPS(type, mpi, FETCH, SET, SWAP)                                                         \
-    WITH_VALUE(type, mpi, SWAP, SET, MPI_REPLACE)                                                  \
-    type FETCH(const type *source, int pe)                                                         \
+#define SWAPS(C, type, mpi, FETCH, SET, SWAP)                                                      \
+    WITH_VALUE(C, type, mpi, SWAP, SET, MPI_REPLACE)                                               \
+    type FETCH(ARGUMENT_##C const type *source, int pe)                                            \
     {                                                                                              \
         type old = 0;                                                                              \
-        ftk_shmem_combine(__func__, (void *)(uintptr_t)source, &old, &old, mpi, MPI_NO_OP, pe);    \
+        combine(__func__, CTX_##C, (void *)(uintptr_t)source, &old, &old, mpi, MPI_NO_OP, pe);     \
         return old;                                                                                \
     }
 
+#define AMO_OF(C, PRE, type, mpi)                                                                  \
+    NUMBERS(                                                                                       \
+        C, type, mpi, PRE##_compare_swap, PRE##_fetch_inc, PRE##_inc, PRE##_fetch_add, PRE##_add)
 #define AMO(name, type, mpi)                                                                       \
-    NUMBERS(type, mpi, shmem_##name##_atomic_compare_swap, shmem_##name##_atomic_fetch_inc,        \
-        shmem_##name##_atomic_inc, shmem_##name##_atomic_fetch_add, shmem_##name##_atomic_add)
+    AMO_OF(NO, shmem_##name##_atomic, type, mpi)                                                   \
+    AMO_OF(YES, shmem_ctx_##name##_atomic, type, mpi)
 #define AMO_SWAP(name, type, mpi)                                                                  \
-    SWAPS(type, mpi, shmem_##name##_atomic_fetch, shmem_##name##_atomic_set,                       \
-        shmem_##name##_atomic_swap)
+    SWAPS(NO, type, mpi, shmem_##name##_atomic_fetch, shmem_##name##_atomic_set,                   \
+        shmem_##name##_atomic_swap)                                                                \
+    SWAPS(YES, type, mpi, shmem_ctx_##name##_atomic_fetch, shmem_ctx_##name##_atomic_set,          \
+        shmem_ctx_##name##_atomic_swap)
+#define BITS_OF(C, PRE, type, mpi)                                                                 \
+    WITH_VALUE(C, type, mpi, PRE##_fetch_and, PRE##_and, MPI_BAND)                                 \
+    WITH_VALUE(C, type, mpi, PRE##_fetch_or, PRE##_or, MPI_BOR)                                    \
+    WITH_VALUE(C, type, mpi, PRE##_fetch_xor, PRE##_xor, MPI_BXOR)
 #define AMO_BITS(name, type, mpi)                                                                  \
-    WITH_VALUE(type, mpi, shmem_##name##_atomic_fetch_and, shmem_##name##_atomic_and, MPI_BAND)    \
-    WITH_VALUE(type, mpi, shmem_##name##_atomic_fetch_or, shmem_##name##_atomic_or, MPI_BOR)       \
-    WITH_VALUE(type, mpi, shmem_##name##_atomic_fetch_xor, shmem_##name##_atomic_xor, MPI_BXOR)
+    BITS_OF(NO, shmem_##name##_atomic, type, mpi)                                                  \
+    BITS_OF(YES, shmem_ctx_##name##_atomic, type, mpi)
 #define OLD(name, type, mpi)                                                                       \
-    NUMBERS(type, mpi, shmem_##name##_cswap, shmem_##name##_finc, shmem_##name##_inc,              \
+    NUMBERS(NO, type, mpi, shmem_##name##_cswap, shmem_##name##_finc, shmem_##name##_inc,          \
         shmem_##name##_fadd, shmem_##name##_add)
 #define OLD_SWAP(name, type, mpi)                                                                  \
-    SWAPS(type, mpi, shmem_##name##_fetch, shmem_##name##_set, shmem_##name##_swap)
+    SWAPS(NO, type, mpi, shmem_##name##_fetch, shmem_##name##_set, shmem_##name##_swap)
 
 SHMEM_INTEGERS(AMO)
 SHMEM_SIZED_INTEGERS(AMO)

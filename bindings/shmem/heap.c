@@ -26,7 +26,7 @@
 struct head {
     uint64_t saved; /* shmem_checkpoint_all() has written a set */
     uint64_t top;   /* offset of the end of the last block */
-    uint64_t unused[6];
+    uint64_t contexts[FTK_SHMEM_CONTEXTS / 64];
 };
 struct block {
     uint64_t bytes; /* with this head */
@@ -113,6 +113,11 @@ bool ftk_shmem_heap_saved(void)
 void ftk_shmem_heap_set_saved(void)
 {
     head()->saved = 1;
+}
+
+uint64_t *ftk_shmem_heap_contexts(void)
+{
+    return head()->contexts;
 }
 
 /* ---- blocks -------------------------------------------------------------------------- */

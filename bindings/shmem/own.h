@@ -62,6 +62,9 @@ int ftk_shmem_heap_register(ftkit_ctx *ft);
 /* Whether shmem_checkpoint_all() has written a set: the memory itself says that. */
 bool ftk_shmem_heap_saved(void);
 void ftk_shmem_heap_set_saved(void);
+/* A bit for each context.  They are in the memory, so a set has the contexts of its moment. */
+enum { FTK_SHMEM_CONTEXTS = 384 };
+uint64_t *ftk_shmem_heap_contexts(void);
 void ftk_shmem_heap_close(void);
 
 /* ---- globals.c ------------------------------------------------------------------------- */
@@ -94,6 +97,15 @@ void ftk_shmem_none_open(void);
 bool ftk_shmem_flush_all(const char *call);
 /* One look at operations of other PEs on this one; false: a PE is lost. */
 bool ftk_shmem_look(const char *call);
+
+/* ---- context.c ------------------------------------------------------------------------- */
+
+bool ftk_shmem_context_is_open(const char *call, shmem_ctx_t ctx);
+/* Whether there is such a context.  Another one is a mistake. */
+static inline bool ftk_shmem_context(const char *call, shmem_ctx_t ctx)
+{
+    return ctx == SHMEM_CTX_DEFAULT || ftk_shmem_context_is_open(call, ctx);
+}
 
 /* ---- atomic.c -------------------------------------------------------------------------- */
 

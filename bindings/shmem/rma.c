@@ -120,27 +120,28 @@ static bool move(
 }
 
 /* Whether n elements are memory that can be: an object of no bytes needs no address. */
-static bool is_some(const char *call, size_t n, size_t bytes)
+static bool is_some(const char *call, shmem_ctx_t ctx, size_t n, size_t bytes)
 {
-    if (!ftk_shmem_ready(call) || n == 0)
+    if (!ftk_shmem_ready(call) || !ftk_shmem_context(call, ctx) || n == 0)
         return false;
     return n <= PTRDIFF_MAX / bytes
            || ftk_shmem_mistake("%s: %zu elements of %zu bytes", call, n, bytes);
 }
 
-static void put(const char *call, void *dest, const void *source, size_t n, size_t size, int pe)
+static void put(const char *call, shmem_ctx_t ctx, void *dest, const void *source, size_t n,
+    size_t size, int pe)
 {
     struct ftk_shmem_place p = { 0 };
-    if (is_some(call, n, size) && ftk_shmem_find(call, dest, n * size, pe, &p))
+    if (is_some(call, ctx, n, size) && ftk_shmem_find(call, dest, n * size, pe, &p))
         (void)move(call, PUT, (void *)(uintptr_t)source, n * size, &p);
 }
 
 /* wait: the data are there when the call returns. */
-static void get(
-    const char *call, void *dest, const void *source, size_t n, size_t size, int pe, bool wait)
+static void get(const char *call, shmem_ctx_t ctx, void *dest, const void *source, size_t n,
+    size_t size, int pe, bool wait)
 {
     struct ftk_shmem_place p = { 0 };
-    if (is_some(call, n, size) && ftk_shmem_find(call, source, n * size, pe, &p)
+    if (is_some(call, ctx, n, size) && ftk_shmem_find(call, source, n * size, pe, &p)
         && move(call, GET, dest, n * size, &p) && wait)
         (void)ftk_shmem_flush_all(call); /* a lost PE: nobody uses the data */
 }
@@ -155,12 +156,12 @@ static int spread(size_t n, ptrdiff_t stride, size_t bytes, MPI_Datatype *type)
     return rc == MPI_SUCCESS ? MPI_Type_commit(type) : rc;
 }
 
-static bool strided(const char *call, enum direction d, void *mine, ptrdiff_t my_stride,
-    const void *there, ptrdiff_t stride, size_t n, size_t bytes, int pe)
+static bool strided(const char *call, shmem_ctx_t ctx, enum direction d, void *mine,
+    ptrdiff_t my_stride, const void *there, ptrdiff_t stride, size_t n, size_t bytes, int pe)
 {
     struct ftk_shmem_place p = { 0 };
     MPI_Datatype type[2] = { MPI_DATATYPE_NULL, MPI_DATATYPE_NULL };
-    if (n == 0 || !ftk_shmem_ready(call))
+    if (!ftk_shmem_ready(call) || !ftk_shmem_context(call, ctx) || n == 0)
         return false;
     const size_t most = (size_t)PTRDIFF_MAX / bytes / n;
     if (my_stride < 1 || stride < 1 || n > INT_MAX || (size_t)stride > most
@@ -186,74 +187,75 @@ static bool strided(const char *call, enum direction d, void *mine, ptrdiff_t my
 
 /* ---- the calls ------------------------------------------------------------------------- */
 
-void shmem_putmem(void *dest, const void *source, size_t nelems, int pe)
-{
-    put(__func__, dest, source, nelems, 1, pe);
-}
-
-void shmem_getmem(void *dest, const void *source, size_t nelems, int pe)
-{
-    get(__func__, dest, source, nelems, 1, pe, true);
-}
-
-void shmem_putmem_nbi(void *dest, const void *source, size_t nelems, int pe)
-{
-    put(__func__, dest, source, nelems, 1, pe);
-}
-
-void shmem_getmem_nbi(void *dest, const void *source, size_t nelems, int pe)
-{
-    get(__func__, dest, source, nelems, 1, pe, false);
-}
-
 /* types as arguments have no parentheses */
 // NOLINTBEGIN(bugprone-macro-parentheses)
-/* Six calls for elements of so many bytes. */
-#define CALLS(type, bytes, PUT_, GET_, PUT_NBI, GET_NBI, IPUT, IGET)                               \
-    void PUT_(type *dest, const type *source, size_t nelems, int pe)                               \
+/* Each call is made twice: C is NO, or YES for that with a context. */
+#define ARGUMENT_NO
+#define ARGUMENT_YES shmem_ctx_t ctx,
+#define CTX_NO SHMEM_CTX_DEFAULT
+#define CTX_YES ctx
+
+/* Four calls for elements of so many bytes. */
+#define PUT_AND_GET(C, type, bytes, PUT_, GET_, PUT_NBI, GET_NBI)                                  \
+    void PUT_(ARGUMENT_##C type *dest, const type *source, size_t nelems, int pe)                  \
     {                                                                                              \
-        put(__func__, dest, source, nelems, bytes, pe);                                            \
+        put(__func__, CTX_##C, dest, source, nelems, bytes, pe);                                   \
     }                                                                                              \
-    void GET_(type *dest, const type *source, size_t nelems, int pe)                               \
+    void GET_(ARGUMENT_##C type *dest, const type *source, size_t nelems, int pe)                  \
     {                                                                                              \
-        get(__func__, dest, source, nelems, bytes, pe, true);                                      \
+        get(__func__, CTX_##C, dest, source, nelems, bytes, pe, true);                             \
     }                                                                                              \
-    void PUT_NBI(type *dest, const type *source, size_t nelems, int pe)                            \
+    void PUT_NBI(ARGUMENT_##C type *dest, const type *source, size_t nelems, int pe)               \
     {                                                                                              \
-        put(__func__, dest, source, nelems, bytes, pe);                                            \
+        put(__func__, CTX_##C, dest, source, nelems, bytes, pe);                                   \
     }                                                                                              \
-    void GET_NBI(type *dest, const type *source, size_t nelems, int pe)                            \
+    void GET_NBI(ARGUMENT_##C type *dest, const type *source, size_t nelems, int pe)               \
     {                                                                                              \
-        get(__func__, dest, source, nelems, bytes, pe, false);                                     \
-    }                                                                                              \
-    void IPUT(type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) \
+        get(__func__, CTX_##C, dest, source, nelems, bytes, pe, false);                            \
+    }
+#define STRIDED(C, type, bytes, IPUT, IGET)                                                        \
+    void IPUT(ARGUMENT_##C type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst,           \
+        size_t nelems, int pe)                                                                     \
     {                                                                                              \
         (void)strided(                                                                             \
-            __func__, PUT, (void *)(uintptr_t)source, sst, dest, dst, nelems, bytes, pe);          \
+            __func__, CTX_##C, PUT, (void *)(uintptr_t)source, sst, dest, dst, nelems, bytes, pe); \
     }                                                                                              \
-    void IGET(type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) \
+    void IGET(ARGUMENT_##C type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst,           \
+        size_t nelems, int pe)                                                                     \
     {                                                                                              \
-        (void)strided(__func__, GET, dest, dst, source, sst, nelems, bytes, pe);                   \
+        (void)strided(__func__, CTX_##C, GET, dest, dst, source, sst, nelems, bytes, pe);          \
     }
 
-#define SIZED(bits, bytes)                                                                         \
-    CALLS(void, bytes, shmem_put##bits, shmem_get##bits, shmem_put##bits##_nbi,                    \
-        shmem_get##bits##_nbi, shmem_iput##bits, shmem_iget##bits)
-SHMEM_SIZES(SIZED)
+#define BYTES(C, PRE)                                                                              \
+    PUT_AND_GET(C, void, 1, PRE##_putmem, PRE##_getmem, PRE##_putmem_nbi, PRE##_getmem_nbi)
+BYTES(NO, shmem)
+BYTES(YES, shmem_ctx)
 
-#define TYPED(name, type, mpi)                                                                     \
-    CALLS(type, sizeof(type), shmem_##name##_put, shmem_##name##_get, shmem_##name##_put_nbi,      \
-        shmem_##name##_get_nbi, shmem_##name##_iput, shmem_##name##_iget)                          \
-    void shmem_##name##_p(type *dest, type value, int pe)                                          \
+#define SIZED(C, PRE, bits, bytes)                                                                 \
+    PUT_AND_GET(C, void, bytes, PRE##_put##bits, PRE##_get##bits, PRE##_put##bits##_nbi,           \
+        PRE##_get##bits##_nbi)                                                                     \
+    STRIDED(C, void, bytes, PRE##_iput##bits, PRE##_iget##bits)
+#define BOTH_SIZED(bits, bytes)                                                                    \
+    SIZED(NO, shmem, bits, bytes)                                                                  \
+    SIZED(YES, shmem_ctx, bits, bytes)
+SHMEM_SIZES(BOTH_SIZED)
+
+#define TYPED(C, PRE, type)                                                                        \
+    PUT_AND_GET(C, type, sizeof(type), PRE##_put, PRE##_get, PRE##_put_nbi, PRE##_get_nbi)         \
+    STRIDED(C, type, sizeof(type), PRE##_iput, PRE##_iget)                                         \
+    void PRE##_p(ARGUMENT_##C type *dest, type value, int pe)                                      \
     {                                                                                              \
-        put(__func__, dest, &value, 1, sizeof value, pe);                                          \
+        put(__func__, CTX_##C, dest, &value, 1, sizeof value, pe);                                 \
     }                                                                                              \
-    type shmem_##name##_g(const type *source, int pe)                                              \
+    type PRE##_g(ARGUMENT_##C const type *source, int pe)                                          \
     {                                                                                              \
         type value = 0;                                                                            \
-        get(__func__, &value, source, 1, sizeof value, pe, true);                                  \
+        get(__func__, CTX_##C, &value, source, 1, sizeof value, pe, true);                         \
         return value;                                                                              \
     }
-SHMEM_RMA_TYPES(TYPED)
-SHMEM_RMA_NAMES(TYPED)
+#define BOTH_TYPED(name, type, mpi)                                                                \
+    TYPED(NO, shmem_##name, type)                                                                  \
+    TYPED(YES, shmem_ctx_##name, type)
+SHMEM_RMA_TYPES(BOTH_TYPED)
+SHMEM_RMA_NAMES(BOTH_TYPED)
 // NOLINTEND(bugprone-macro-parentheses)

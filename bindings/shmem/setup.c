@@ -169,18 +169,24 @@ static void open_memory(void)
         make_window(&s->seg[i]);
 }
 
-void shmem_init(void)
+/* MPI begins with this level, unless the program has begun it already. */
+static void begin_mpi(int level)
+{
+    int is_open, given;
+    MPI_Initialized(&is_open);
+    if (!is_open)
+        MPI_Init_thread(NULL, NULL, level, &given); /* an error ends the job */
+}
+
+static void init(int level)
 {
     struct ftk_shmem *s = &ftk_shmem;
     ftkit_info info = { .size = sizeof info };
-    int is_open;
     uint64_t set = 0;
     if (s->ft)
         ftk_shmem_end("shmem_init: called twice");
     configure();
-    MPI_Initialized(&is_open);
-    if (!is_open)
-        MPI_Init(NULL, NULL);
+    begin_mpi(level);
     MPI_Comm_rank(MPI_COMM_WORLD, &s->me);
     need("shmem_init", ftkit_open(MPI_COMM_WORLD, getenv("FTKIT_CONFIG"), &s->ft));
     need("shmem_init", ftkit_bind_comm(s->ft, &s->comm));
@@ -194,6 +200,31 @@ void shmem_init(void)
     s->begins = !s->restored;
     if (s->begins)
         begin();
+}
+
+void shmem_init(void)
+{
+    init(MPI_THREAD_SINGLE);
+}
+
+/* The message log serves one thread at a time. */
+int shmem_init_thread(int requested, int *provided)
+{
+    init(requested <= SHMEM_THREAD_SINGLE     ? MPI_THREAD_SINGLE
+         : requested == SHMEM_THREAD_FUNNELED ? MPI_THREAD_FUNNELED
+                                              : MPI_THREAD_SERIALIZED);
+    shmem_query_thread(provided);
+    return 0;
+}
+
+void shmem_query_thread(int *provided)
+{
+    int level;
+    (void)ftk_shmem_ready("shmem_query_thread"); /* only whether the library is open */
+    MPI_Query_thread(&level);
+    *provided = level == MPI_THREAD_SINGLE     ? SHMEM_THREAD_SINGLE
+                : level == MPI_THREAD_FUNNELED ? SHMEM_THREAD_FUNNELED
+                                               : SHMEM_THREAD_SERIALIZED;
 }
 
 /* ---- the end ------------------------------------------------------------------------- */

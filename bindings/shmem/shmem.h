@@ -1,4 +1,4 @@
-/* OpenSHMEM 1.4 without contexts and threads, for jobs that survive the loss of PEs.
+/* OpenSHMEM 1.4, for jobs that survive the loss of PEs.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -144,6 +144,12 @@ SHMEM_API void *shmem_ptr(const void *dest, int pe);
 SHMEM_API void shmem_info_get_version(int *major, int *minor);
 SHMEM_API void shmem_info_get_name(char *name);
 
+enum { SHMEM_THREAD_SINGLE, SHMEM_THREAD_FUNNELED, SHMEM_THREAD_SERIALIZED, SHMEM_THREAD_MULTIPLE };
+/** As shmem_init().  Of SHMEM_THREAD_MULTIPLE the library gives SHMEM_THREAD_SERIALIZED.
+ * @return 0. */
+SHMEM_API int shmem_init_thread(int requested, int *provided);
+SHMEM_API void shmem_query_thread(int *provided);
+
 /** As shmem_init(); shmem_finalize() is called at the end of the program. */
 SHMEM_API void start_pes(int npes);
 SHMEM_API int _my_pe(void);
@@ -163,71 +169,109 @@ SHMEM_API void *shrealloc(void *ptr, size_t size);
 SHMEM_API void *shmemalign(size_t alignment, size_t size);
 SHMEM_API void shfree(void *ptr);
 
+/* ---- Contexts ----------------------------------------------------------------------------- */
+
+/* A handle is a number, and so is valid in a substitute, too. */
+typedef struct shmem_ctx *shmem_ctx_t;
+#define SHMEM_CTX_DEFAULT ((shmem_ctx_t)1)
+enum { SHMEM_CTX_SERIALIZED = 1, SHMEM_CTX_PRIVATE = 2, SHMEM_CTX_NOSTORE = 4 };
+
+/** All contexts have one order, and complete together.
+ * @param options of SHMEM_CTX_SERIALIZED and the others: allowed, and without effect.
+ * @return 0; another number: there are 384 contexts already, or an option is unknown. */
+SHMEM_API int shmem_ctx_create(long options, shmem_ctx_t *ctx);
+SHMEM_API void shmem_ctx_destroy(shmem_ctx_t ctx);
+SHMEM_API void shmem_ctx_fence(shmem_ctx_t ctx);
+SHMEM_API void shmem_ctx_quiet(shmem_ctx_t ctx);
+
+/* The declarations below are made twice: without a context, and with one as first argument. */
+#define SHMEM_CTX_ARGUMENT shmem_ctx_t ctx,
+
 /* ---- Put and get ------------------------------------------------------------------------- */
 
-SHMEM_API void shmem_putmem(void *dest, const void *source, size_t nelems, int pe);
-SHMEM_API void shmem_getmem(void *dest, const void *source, size_t nelems, int pe);
-SHMEM_API void shmem_putmem_nbi(void *dest, const void *source, size_t nelems, int pe);
-SHMEM_API void shmem_getmem_nbi(void *dest, const void *source, size_t nelems, int pe);
+#define SHMEM_MEM_DECLARE(PRE, CTX)                                                                \
+    SHMEM_API void PRE##_putmem(CTX void *dest, const void *source, size_t nelems, int pe);        \
+    SHMEM_API void PRE##_getmem(CTX void *dest, const void *source, size_t nelems, int pe);        \
+    SHMEM_API void PRE##_putmem_nbi(CTX void *dest, const void *source, size_t nelems, int pe);    \
+    SHMEM_API void PRE##_getmem_nbi(CTX void *dest, const void *source, size_t nelems, int pe);
+SHMEM_MEM_DECLARE(shmem, )
+SHMEM_MEM_DECLARE(shmem_ctx, SHMEM_CTX_ARGUMENT)
+#undef SHMEM_MEM_DECLARE
 
+#define SHMEM_RMA_CALLS(PRE, CTX, type)                                                            \
+    SHMEM_API void PRE##_put(CTX type *dest, const type *source, size_t nelems, int pe);           \
+    SHMEM_API void PRE##_get(CTX type *dest, const type *source, size_t nelems, int pe);           \
+    SHMEM_API void PRE##_put_nbi(CTX type *dest, const type *source, size_t nelems, int pe);       \
+    SHMEM_API void PRE##_get_nbi(CTX type *dest, const type *source, size_t nelems, int pe);       \
+    SHMEM_API void PRE##_p(CTX type *dest, type value, int pe);                                    \
+    SHMEM_API type PRE##_g(CTX const type *source, int pe);                                        \
+    SHMEM_API void PRE##_iput(                                                                     \
+        CTX type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);  \
+    SHMEM_API void PRE##_iget(                                                                     \
+        CTX type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
 #define SHMEM_RMA_DECLARE(name, type, mpi)                                                         \
-    SHMEM_API void shmem_##name##_put(type *dest, const type *source, size_t nelems, int pe);      \
-    SHMEM_API void shmem_##name##_get(type *dest, const type *source, size_t nelems, int pe);      \
-    SHMEM_API void shmem_##name##_put_nbi(type *dest, const type *source, size_t nelems, int pe);  \
-    SHMEM_API void shmem_##name##_get_nbi(type *dest, const type *source, size_t nelems, int pe);  \
-    SHMEM_API void shmem_##name##_p(type *dest, type value, int pe);                               \
-    SHMEM_API type shmem_##name##_g(const type *source, int pe);                                   \
-    SHMEM_API void shmem_##name##_iput(                                                            \
-        type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);      \
-    SHMEM_API void shmem_##name##_iget(                                                            \
-        type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
+    SHMEM_RMA_CALLS(shmem_##name, , type)                                                          \
+    SHMEM_RMA_CALLS(shmem_ctx_##name, SHMEM_CTX_ARGUMENT, type)
 SHMEM_RMA_TYPES(SHMEM_RMA_DECLARE)
 SHMEM_RMA_NAMES(SHMEM_RMA_DECLARE)
 #undef SHMEM_RMA_DECLARE
+#undef SHMEM_RMA_CALLS
 
 /* Elements of so many bits: X(bits, bytes). */
 #define SHMEM_SIZES(X) X(8, 1) X(16, 2) X(32, 4) X(64, 8) X(128, 16)
+#define SHMEM_SIZE_CALLS(PRE, CTX, bits)                                                           \
+    SHMEM_API void PRE##_put##bits(CTX void *dest, const void *source, size_t nelems, int pe);     \
+    SHMEM_API void PRE##_get##bits(CTX void *dest, const void *source, size_t nelems, int pe);     \
+    SHMEM_API void PRE##_put##bits##_nbi(                                                          \
+        CTX void *dest, const void *source, size_t nelems, int pe);                                \
+    SHMEM_API void PRE##_get##bits##_nbi(                                                          \
+        CTX void *dest, const void *source, size_t nelems, int pe);                                \
+    SHMEM_API void PRE##_iput##bits(                                                               \
+        CTX void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);  \
+    SHMEM_API void PRE##_iget##bits(                                                               \
+        CTX void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
 #define SHMEM_SIZE_DECLARE(bits, bytes)                                                            \
-    SHMEM_API void shmem_put##bits(void *dest, const void *source, size_t nelems, int pe);         \
-    SHMEM_API void shmem_get##bits(void *dest, const void *source, size_t nelems, int pe);         \
-    SHMEM_API void shmem_put##bits##_nbi(void *dest, const void *source, size_t nelems, int pe);   \
-    SHMEM_API void shmem_get##bits##_nbi(void *dest, const void *source, size_t nelems, int pe);   \
-    SHMEM_API void shmem_iput##bits(                                                               \
-        void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);      \
-    SHMEM_API void shmem_iget##bits(                                                               \
-        void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
+    SHMEM_SIZE_CALLS(shmem, , bits)                                                                \
+    SHMEM_SIZE_CALLS(shmem_ctx, SHMEM_CTX_ARGUMENT, bits)
 SHMEM_SIZES(SHMEM_SIZE_DECLARE)
 #undef SHMEM_SIZE_DECLARE
+#undef SHMEM_SIZE_CALLS
 
 /* ---- Atomic calls ------------------------------------------------------------------------ */
 
+#define SHMEM_AMO_CALLS(PRE, CTX, type)                                                            \
+    SHMEM_API type PRE##_compare_swap(CTX type *dest, type cond, type value, int pe);              \
+    SHMEM_API type PRE##_fetch_inc(CTX type *dest, int pe);                                        \
+    SHMEM_API void PRE##_inc(CTX type *dest, int pe);                                              \
+    SHMEM_API type PRE##_fetch_add(CTX type *dest, type value, int pe);                            \
+    SHMEM_API void PRE##_add(CTX type *dest, type value, int pe);
+#define SHMEM_SWAP_CALLS(PRE, CTX, type)                                                           \
+    SHMEM_API type PRE##_fetch(CTX const type *source, int pe);                                    \
+    SHMEM_API void PRE##_set(CTX type *dest, type value, int pe);                                  \
+    SHMEM_API type PRE##_swap(CTX type *dest, type value, int pe);
+#define SHMEM_BIT_CALLS(PRE, CTX, type)                                                            \
+    SHMEM_API type PRE##_fetch_and(CTX type *dest, type value, int pe);                            \
+    SHMEM_API void PRE##_and(CTX type *dest, type value, int pe);                                  \
+    SHMEM_API type PRE##_fetch_or(CTX type *dest, type value, int pe);                             \
+    SHMEM_API void PRE##_or(CTX type *dest, type value, int pe);                                   \
+    SHMEM_API type PRE##_fetch_xor(CTX type *dest, type value, int pe);                            \
+    SHMEM_API void PRE##_xor(CTX type *dest, type value, int pe);
 #define SHMEM_AMO_DECLARE(name, type, mpi)                                                         \
-    SHMEM_API type shmem_##name##_atomic_compare_swap(type *dest, type cond, type value, int pe);  \
-    SHMEM_API type shmem_##name##_atomic_fetch_inc(type *dest, int pe);                            \
-    SHMEM_API void shmem_##name##_atomic_inc(type *dest, int pe);                                  \
-    SHMEM_API type shmem_##name##_atomic_fetch_add(type *dest, type value, int pe);                \
-    SHMEM_API void shmem_##name##_atomic_add(type *dest, type value, int pe);
+    SHMEM_AMO_CALLS(shmem_##name##_atomic, , type)                                                 \
+    SHMEM_AMO_CALLS(shmem_ctx_##name##_atomic, SHMEM_CTX_ARGUMENT, type)
 #define SHMEM_SWAP_DECLARE(name, type, mpi)                                                        \
-    SHMEM_API type shmem_##name##_atomic_fetch(const type *source, int pe);                        \
-    SHMEM_API void shmem_##name##_atomic_set(type *dest, type value, int pe);                      \
-    SHMEM_API type shmem_##name##_atomic_swap(type *dest, type value, int pe);
+    SHMEM_SWAP_CALLS(shmem_##name##_atomic, , type)                                                \
+    SHMEM_SWAP_CALLS(shmem_ctx_##name##_atomic, SHMEM_CTX_ARGUMENT, type)
 #define SHMEM_BIT_DECLARE(name, type, mpi)                                                         \
-    SHMEM_API type shmem_##name##_atomic_fetch_and(type *dest, type value, int pe);                \
-    SHMEM_API void shmem_##name##_atomic_and(type *dest, type value, int pe);                      \
-    SHMEM_API type shmem_##name##_atomic_fetch_or(type *dest, type value, int pe);                 \
-    SHMEM_API void shmem_##name##_atomic_or(type *dest, type value, int pe);                       \
-    SHMEM_API type shmem_##name##_atomic_fetch_xor(type *dest, type value, int pe);                \
-    SHMEM_API void shmem_##name##_atomic_xor(type *dest, type value, int pe);
+    SHMEM_BIT_CALLS(shmem_##name##_atomic, , type)                                                 \
+    SHMEM_BIT_CALLS(shmem_ctx_##name##_atomic, SHMEM_CTX_ARGUMENT, type)
 #define SHMEM_OLD_DECLARE(name, type, mpi)                                                         \
     SHMEM_API type shmem_##name##_cswap(type *dest, type cond, type value, int pe);                \
     SHMEM_API type shmem_##name##_finc(type *dest, int pe);                                        \
     SHMEM_API void shmem_##name##_inc(type *dest, int pe);                                         \
     SHMEM_API type shmem_##name##_fadd(type *dest, type value, int pe);                            \
     SHMEM_API void shmem_##name##_add(type *dest, type value, int pe);
-#define SHMEM_OLD_SWAP_DECLARE(name, type, mpi)                                                    \
-    SHMEM_API type shmem_##name##_fetch(const type *source, int pe);                               \
-    SHMEM_API void shmem_##name##_set(type *dest, type value, int pe);                             \
-    SHMEM_API type shmem_##name##_swap(type *dest, type value, int pe);
+#define SHMEM_OLD_SWAP_DECLARE(name, type, mpi) SHMEM_SWAP_CALLS(shmem_##name, , type)
 SHMEM_INTEGERS(SHMEM_AMO_DECLARE)
 SHMEM_SIZED_INTEGERS(SHMEM_AMO_DECLARE)
 SHMEM_ADDRESS_INTEGERS(SHMEM_AMO_DECLARE)
@@ -241,10 +285,14 @@ SHMEM_OLD_TYPES(SHMEM_OLD_DECLARE)
 SHMEM_OLD_TYPES(SHMEM_OLD_SWAP_DECLARE)
 SHMEM_REALS(SHMEM_OLD_SWAP_DECLARE)
 #undef SHMEM_AMO_DECLARE
+#undef SHMEM_AMO_CALLS
 #undef SHMEM_SWAP_DECLARE
+#undef SHMEM_SWAP_CALLS
 #undef SHMEM_BIT_DECLARE
+#undef SHMEM_BIT_CALLS
 #undef SHMEM_OLD_DECLARE
 #undef SHMEM_OLD_SWAP_DECLARE
+#undef SHMEM_CTX_ARGUMENT
 
 /* ---- Order, and waiting -------------------------------------------------------------------- */
 
@@ -263,6 +311,21 @@ SHMEM_API void shmem_sync(int PE_start, int logPE_stride, int PE_size, long *pSy
 SHMEM_SYNC_TYPES(SHMEM_WAIT_DECLARE)
 SHMEM_SYNC_NAMES(SHMEM_WAIT_DECLARE)
 #undef SHMEM_WAIT_DECLARE
+/* Until the variable has another value: OpenSHMEM before 1.4. */
+#define SHMEM_OLD_WAIT_TYPES(X) SHMEM_OLD_TYPES(X) X(short, short, MPI_SHORT)
+#define SHMEM_OLD_WAIT_DECLARE(name, type, mpi)                                                    \
+    SHMEM_API void shmem_##name##_wait(type *ivar, type cmp_value);
+SHMEM_OLD_WAIT_TYPES(SHMEM_OLD_WAIT_DECLARE)
+#undef SHMEM_OLD_WAIT_DECLARE
+SHMEM_API void shmem_wait(long *ivar, long cmp_value);
+
+/** Caches of this machine are coherent: these calls of OpenSHMEM before 1.3 do nothing. */
+SHMEM_API void shmem_set_cache_inv(void);
+SHMEM_API void shmem_clear_cache_inv(void);
+SHMEM_API void shmem_set_cache_line_inv(void *dest);
+SHMEM_API void shmem_clear_cache_line_inv(void *dest);
+SHMEM_API void shmem_udcflush(void);
+SHMEM_API void shmem_udcflush_line(void *dest);
 
 SHMEM_API void shmem_set_lock(long *lock);
 SHMEM_API void shmem_clear_lock(long *lock);
@@ -367,119 +430,7 @@ static inline size_t shmem_ft_number_at(const size_t *n)
     shmem_restart_pes(pes, _Generic((n), size_t *                                                  \
                                     : shmem_ft_number_at, default                                  \
                                     : shmem_ft_number)(n))
-
-/* ---- Calls without a type in their name ------------------------------------------------------ */
-
-#define SHMEM_CALL_put(name, type, mpi)                                                            \
-    type:                                                                                          \
-    shmem_##name##_put,
-#define SHMEM_CALL_get(name, type, mpi)                                                            \
-    type:                                                                                          \
-    shmem_##name##_get,
-#define SHMEM_CALL_put_nbi(name, type, mpi)                                                        \
-    type:                                                                                          \
-    shmem_##name##_put_nbi,
-#define SHMEM_CALL_get_nbi(name, type, mpi)                                                        \
-    type:                                                                                          \
-    shmem_##name##_get_nbi,
-#define SHMEM_CALL_p(name, type, mpi)                                                              \
-    type:                                                                                          \
-    shmem_##name##_p,
-#define SHMEM_CALL_g(name, type, mpi)                                                              \
-    type:                                                                                          \
-    shmem_##name##_g,
-#define SHMEM_CALL_iput(name, type, mpi)                                                           \
-    type:                                                                                          \
-    shmem_##name##_iput,
-#define SHMEM_CALL_iget(name, type, mpi)                                                           \
-    type:                                                                                          \
-    shmem_##name##_iget,
-#define SHMEM_CALL_fetch(name, type, mpi)                                                          \
-    type:                                                                                          \
-    shmem_##name##_atomic_fetch,
-#define SHMEM_CALL_set(name, type, mpi)                                                            \
-    type:                                                                                          \
-    shmem_##name##_atomic_set,
-#define SHMEM_CALL_swap(name, type, mpi)                                                           \
-    type:                                                                                          \
-    shmem_##name##_atomic_swap,
-#define SHMEM_CALL_compare_swap(name, type, mpi)                                                   \
-    type:                                                                                          \
-    shmem_##name##_atomic_compare_swap,
-#define SHMEM_CALL_fetch_inc(name, type, mpi)                                                      \
-    type:                                                                                          \
-    shmem_##name##_atomic_fetch_inc,
-#define SHMEM_CALL_inc(name, type, mpi)                                                            \
-    type:                                                                                          \
-    shmem_##name##_atomic_inc,
-#define SHMEM_CALL_fetch_add(name, type, mpi)                                                      \
-    type:                                                                                          \
-    shmem_##name##_atomic_fetch_add,
-#define SHMEM_CALL_add(name, type, mpi)                                                            \
-    type:                                                                                          \
-    shmem_##name##_atomic_add,
-#define SHMEM_CALL_fetch_and(name, type, mpi)                                                      \
-    type:                                                                                          \
-    shmem_##name##_atomic_fetch_and,
-#define SHMEM_CALL_and(name, type, mpi)                                                            \
-    type:                                                                                          \
-    shmem_##name##_atomic_and,
-#define SHMEM_CALL_fetch_or(name, type, mpi)                                                       \
-    type:                                                                                          \
-    shmem_##name##_atomic_fetch_or,
-#define SHMEM_CALL_or(name, type, mpi)                                                             \
-    type:                                                                                          \
-    shmem_##name##_atomic_or,
-#define SHMEM_CALL_fetch_xor(name, type, mpi)                                                      \
-    type:                                                                                          \
-    shmem_##name##_atomic_fetch_xor,
-#define SHMEM_CALL_xor(name, type, mpi)                                                            \
-    type:                                                                                          \
-    shmem_##name##_atomic_xor,
-#define SHMEM_CALL_wait_until(name, type, mpi)                                                     \
-    type:                                                                                          \
-    shmem_##name##_wait_until,
-#define SHMEM_CALL_test(name, type, mpi)                                                           \
-    type:                                                                                          \
-    shmem_##name##_test,
-
-struct shmem_ft_no_type;
-/* The function of the type of *(at). */
-#define SHMEM_OF(TYPES, call, at)                                                                  \
-    _Generic(*(at), TYPES(SHMEM_CALL_##call) struct shmem_ft_no_type * : (void *)0)
-#define SHMEM_SWAP_TYPES(X) SHMEM_INTEGERS(X) SHMEM_REALS(X)
-/* those of int32_t and int64_t; the types of C that have no such name are in the list */
-#define SHMEM_BIT_GENERIC(X) SHMEM_BIT_TYPES(X) X(int32, int32_t, ) X(int64, int64_t, )
-
-#define shmem_put(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, put, dest)(dest, __VA_ARGS__)
-#define shmem_get(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, get, dest)(dest, __VA_ARGS__)
-#define shmem_put_nbi(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, put_nbi, dest)(dest, __VA_ARGS__)
-#define shmem_get_nbi(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, get_nbi, dest)(dest, __VA_ARGS__)
-#define shmem_p(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, p, dest)(dest, __VA_ARGS__)
-#define shmem_g(source, pe) SHMEM_OF(SHMEM_RMA_TYPES, g, source)(source, pe)
-#define shmem_iput(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, iput, dest)(dest, __VA_ARGS__)
-#define shmem_iget(dest, ...) SHMEM_OF(SHMEM_RMA_TYPES, iget, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_fetch(source, pe) SHMEM_OF(SHMEM_SWAP_TYPES, fetch, source)(source, pe)
-#define shmem_atomic_set(dest, ...) SHMEM_OF(SHMEM_SWAP_TYPES, set, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_swap(dest, ...) SHMEM_OF(SHMEM_SWAP_TYPES, swap, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_compare_swap(dest, ...)                                                       \
-    SHMEM_OF(SHMEM_INTEGERS, compare_swap, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_fetch_inc(dest, pe) SHMEM_OF(SHMEM_INTEGERS, fetch_inc, dest)(dest, pe)
-#define shmem_atomic_inc(dest, pe) SHMEM_OF(SHMEM_INTEGERS, inc, dest)(dest, pe)
-#define shmem_atomic_fetch_add(dest, ...)                                                          \
-    SHMEM_OF(SHMEM_INTEGERS, fetch_add, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_add(dest, ...) SHMEM_OF(SHMEM_INTEGERS, add, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_fetch_and(dest, ...)                                                          \
-    SHMEM_OF(SHMEM_BIT_GENERIC, fetch_and, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_and(dest, ...) SHMEM_OF(SHMEM_BIT_GENERIC, and, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_fetch_or(dest, ...)                                                           \
-    SHMEM_OF(SHMEM_BIT_GENERIC, fetch_or, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_or(dest, ...) SHMEM_OF(SHMEM_BIT_GENERIC, or, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_fetch_xor(dest, ...)                                                          \
-    SHMEM_OF(SHMEM_BIT_GENERIC, fetch_xor, dest)(dest, __VA_ARGS__)
-#define shmem_atomic_xor(dest, ...) SHMEM_OF(SHMEM_BIT_GENERIC, xor, dest)(dest, __VA_ARGS__)
-#define shmem_wait_until(ivar, ...) SHMEM_OF(SHMEM_SYNC_TYPES, wait_until, ivar)(ivar, __VA_ARGS__)
-#define shmem_test(ivar, ...) SHMEM_OF(SHMEM_SYNC_TYPES, test, ivar)(ivar, __VA_ARGS__)
+#include "shmem_generic.h"
 
 #endif
 #endif

@@ -57,6 +57,18 @@ static bool begin(const char *call, const void *ivar, size_t bytes, int cmp)
 SHMEM_SYNC_TYPES(WAITS)
 SHMEM_SYNC_NAMES(WAITS)
 
+#define OLD_WAIT(name, type, mpi)                                                                  \
+    void shmem_##name##_wait(type *ivar, type cmp_value)                                           \
+    {                                                                                              \
+        shmem_##name##_wait_until(ivar, SHMEM_CMP_NE, cmp_value);                                  \
+    }
+SHMEM_OLD_WAIT_TYPES(OLD_WAIT)
+
+void shmem_wait(long *ivar, long cmp_value)
+{
+    shmem_long_wait_until(ivar, SHMEM_CMP_NE, cmp_value);
+}
+
 /* ---- locks ---------------------------------------------------------------------------
  * The word of a lock, on one PE, has two numbers: above the next ticket, below the ticket whose
  * turn it is.  So PEs get the lock in the order in which they have asked. */
@@ -125,3 +137,32 @@ int shmem_test_lock(long *lock)
     return !has && ftk_shmem_ready(call);
 }
 // NOLINTEND(bugprone-macro-parentheses)
+
+/* ---- caches: coherent on all machines of ftkit ------------------------------------------- */
+
+void shmem_set_cache_inv(void)
+{
+}
+
+void shmem_clear_cache_inv(void)
+{
+}
+
+void shmem_set_cache_line_inv(void *dest)
+{
+    (void)dest;
+}
+
+void shmem_clear_cache_line_inv(void *dest)
+{
+    (void)dest;
+}
+
+void shmem_udcflush(void)
+{
+}
+
+void shmem_udcflush_line(void *dest)
+{
+    (void)dest;
+}
