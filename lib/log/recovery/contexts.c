@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "core/epoch.h"
+#include "core/mpi_shim.h"
 #include "detect/sure.h"
 #include "log/base/control.h"
 #include "state.h"

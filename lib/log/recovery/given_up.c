@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "log/base/part.h"
 #include "log/coll.h"
-#include "log/p2p.h"
+#include "log/request/match.h"
+#include "log/request/progress.h"
 #include "log/request/req_ops.h"
 
 /* Whether the program has a handle of a request of set-up that is not complete.  The restore has
