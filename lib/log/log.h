@@ -53,7 +53,9 @@ enum ftk_phase {
 };
 
 /* ---- the state of the process -----------------------------------------------------------
- * docs/design/core.md has the owner of each field.  Other files call functions of the owner. */
+ * A part keeps its state in its file.  Here is what several rooms read, or what each message looks
+ * at.  docs/design/core.md has the owner of each field.  Other files call functions of the
+ * owner. */
 
 /* The epoch, and its communicators (recovery/contexts.c). */
 struct ftk_log_epoch {
@@ -107,7 +109,6 @@ struct ftk_log_apart {
     bool on;      /* lines after the first one are apart: messages are counted on all channels */
     bool open;    /* this rank has cut, and the set is neither committed nor given up */
     bool all_cut; /* ... and all senders have announced how many messages they had sent */
-    bool halted;  /* the set of a halt is committed: all calls fail */
     uint64_t set; /* the set of the cut */
 };
 
@@ -121,10 +122,6 @@ struct ftk_log {
     bool on;                   /* the log handles the program's calls */
     bool in_set_up; /* this process has not come to the end of ftkit_recover() (set_up.h) */
     enum ftk_phase phase;
-    struct {
-        unsigned turns; /* at the last look at the clock; a new wait begins with fewer */
-        double since_s;
-    } wait;                                      /* the last call that waited */
     const struct ftk_det_mode *mode;             /* log.determinants (mode.h) */
     const struct ftk_req_ops *const *kinds;      /* [FTK_REQ_NKINDS] of requests (req_ops.h) */
     const struct ftk_det_kind *const *det_kinds; /* [FTK_DET_NKINDS] (det_kinds.h) */
@@ -136,13 +133,9 @@ struct ftk_log {
     struct ftk_log_line line;
     struct ftk_vcomms vcomms;
     struct ftk_req_queue queue;
-    struct ftk_unexp_list unexp;
-    struct ftk_unexp_list setup_log; /* messages received before ftkit_recover(), in the order of
-                                        their receives; a replacement is served from it */
-    struct ftk_channels channels;
-    struct ftk_sent_list sent;
+    size_t nunexp;  /* unexpected messages: each receive looks at it (payload/unexpected.c) */
+    size_t npoints; /* channels with suppressed messages: each send looks (payload/channel.c) */
     struct ftk_log_apart apart;
-    struct ftk_suppress_list suppress;
     struct ftk_log_calls calls;
 };
 
@@ -165,7 +158,7 @@ static inline bool ftk_log_replays_setup(void)
 /* Whether this rank sends messages again that receivers may have. */
 static inline bool ftk_log_replays(void)
 {
-    return ftk_log.suppress.table.n > 0;
+    return ftk_log.npoints > 0;
 }
 
 /* Whether messages to and from a rank are between teams. */

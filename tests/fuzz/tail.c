@@ -34,11 +34,11 @@ static bool check_channels(const uint64_t *w)
 
 static void check_applied(void)
 {
-    for (size_t i = 0; i < ftk_log.channels.table.n; i++)
-        MUST(ftk_log.channels.v[i].source >= 0 && ftk_log.channels.v[i].source < RANKS);
-    for (size_t i = 0; i < ftk_log.sent.table.n; i++)
-        MUST(ftk_log.sent.v[i].dest >= 0 && ftk_log.sent.v[i].dest < RANKS);
-    MUST(ftk_log.suppress.table.n <= ftk_log.sent.table.n);
+    for (size_t i = 0; i < ftk_channels_count(); i++)
+        MUST(ftk_channel_at(i)->source >= 0 && ftk_channel_at(i)->source < RANKS);
+    for (size_t i = 0; i < ftk_sent_count(); i++)
+        MUST(ftk_sent_at(i)->dest >= 0 && ftk_sent_at(i)->dest < RANKS);
+    MUST(ftk_log.npoints <= ftk_sent_count());
 }
 
 static void check(const uint64_t *w, size_t n)

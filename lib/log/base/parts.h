@@ -54,6 +54,7 @@
     X(receives)   /* request/receives.c: the numbers of receives */                                \
     X(overtake)   /* request/overtake.c: receives that others overtake */                          \
     X(send)       /* request/send.c: log entries that the MPI sends */                             \
+    X(wait)       /* request/progress.c: the last call that waited */                              \
     X(match)      /* request/match.c: matched-probe receives */                                    \
     X(mode)       /* mode/mode.c: the mode of log.determinants */                                  \
     X(apart)      /* recovery/apart.c: lines apart */                                              \

@@ -339,7 +339,7 @@ static bool is_promised(const struct ftk_unexp *h, const struct asks *a)
 static struct ftk_unexp *pick(const struct asks *a)
 {
     depend.search++; /* no source is passed over yet */
-    for (struct ftk_unexp *h = ftk_log.unexp.first; h; h = h->next) {
+    for (struct ftk_unexp *h = ftk_unexp_first(); h; h = h->next) {
         if (!ftk_unexp_is_for(h, &a->want) || depend.skipped[h->source] == depend.search)
             continue;
         if (!is_promised(h, a) && is_deliverable(h))
@@ -374,7 +374,7 @@ static void deliver_earlier(uint64_t seq)
 {
     for (struct ftk_req *q = ftk_log.queue.first, *next; q && q->seq < seq; q = next) {
         next = q->next;
-        if (ftk_log.unexp.n == 0)
+        if (ftk_log.nunexp == 0)
             return;
         if (q->state != FTK_REQ_PROBING)
             continue;
@@ -495,7 +495,7 @@ static void pass_line(enum ftk_pass kind, bool first)
     depend.calls[old] = 0;
     begin_again();
     depend.replaying = false;
-    for (struct ftk_unexp *h = ftk_log.unexp.first; h; h = h->next)
+    for (struct ftk_unexp *h = ftk_unexp_first(); h; h = h->next)
         learn_from(h); /* sent before the line, or after it by a rank that was faster */
     drop_deps();
 }

@@ -7,9 +7,29 @@
 #include "core/grow.h"
 #include "log/base/part.h"
 
+/* ---- tables over (context, rank, tag) ------------------------------------------------ */
+
+struct ftk_table { /* open addressing */
+    int *slot;     /* [cap] index + 1, 0: empty */
+    size_t cap, n;
+};
+
 static size_t in_bytes; /* memory of the reception records since the line */
 
-/* ---- tables over (context, rank, tag) ------------------------------------------------ */
+static struct {
+    struct ftk_channel *v; /* [table.n] */
+    struct ftk_table table;
+} channels;
+
+static struct ftk_sent_list {
+    struct ftk_sent *v; /* [table.n] */
+    struct ftk_table table;
+} sent;
+
+static struct ftk_suppress_list {
+    struct ftk_suppress *v; /* [table.n] */
+    struct ftk_table table;
+} points;
 
 static size_t where(int context, int rank, int tag, size_t cap)
 {
@@ -84,7 +104,7 @@ static void clear_table(struct ftk_table *t)
 
 static void key_in(int i, int *context, int *rank, int *tag)
 {
-    const struct ftk_channel *s = &ftk_log.channels.v[i];
+    const struct ftk_channel *s = &channels.v[i];
     *context = s->context;
     *rank = s->source;
     *tag = s->tag;
@@ -92,17 +112,16 @@ static void key_in(int i, int *context, int *rank, int *tag)
 
 struct ftk_channel *ftk_channel_find(int context, int source, int tag)
 {
-    struct ftk_log *l = &ftk_log;
-    int i = look_up_slot(&l->channels.table, key_in, context, source, tag);
+    int i = look_up_slot(&channels.table, key_in, context, source, tag);
     if (i >= 0)
-        return &l->channels.v[i];
-    if (!grow(&l->channels.table, key_in)
-        || !ftk_grow_by_one(&l->channels.v, l->channels.table.n, sizeof *l->channels.v))
+        return &channels.v[i];
+    if (!grow(&channels.table, key_in)
+        || !ftk_grow_by_one(&channels.v, channels.table.n, sizeof *channels.v))
         return NULL;
-    struct ftk_channel *in = &l->channels.v[l->channels.table.n];
+    struct ftk_channel *in = &channels.v[channels.table.n];
     in_bytes += sizeof *in;
     *in = (struct ftk_channel){ .context = context, .source = source, .tag = tag };
-    insert(&l->channels.table, key_in, (int)l->channels.table.n++);
+    insert(&channels.table, key_in, (int)channels.table.n++);
     return in;
 }
 
@@ -128,6 +147,16 @@ int ftk_channel_count(struct ftk_channel *s, uint64_t seq, uint64_t hash)
     return FTKIT_OK;
 }
 
+size_t ftk_channels_count(void)
+{
+    return channels.table.n;
+}
+
+const struct ftk_channel *ftk_channel_at(size_t i)
+{
+    return &channels.v[i];
+}
+
 size_t ftk_channel_bytes(void)
 {
     return in_bytes;
@@ -135,21 +164,20 @@ size_t ftk_channel_bytes(void)
 
 static void clear_channels(void)
 {
-    struct ftk_log *l = &ftk_log;
-    for (size_t i = 0; i < l->channels.table.n; i++)
-        free(l->channels.v[i].receptions);
-    free(l->channels.v);
-    l->channels.v = NULL;
-    clear_table(&l->channels.table);
+    for (size_t i = 0; i < channels.table.n; i++)
+        free(channels.v[i].receptions);
+    free(channels.v);
+    channels.v = NULL;
+    clear_table(&channels.table);
     in_bytes = 0;
 }
 
 /* Each channel notes its place now: the line, or the cut, if the set is committed. */
 static void mark_channels(void)
 {
-    for (size_t i = 0; i < ftk_log.channels.table.n; i++) {
-        ftk_log.channels.v[i].at_line = ftk_log.channels.v[i].count;
-        ftk_log.channels.v[i].at_cut = 0; /* the sender has not announced its number yet */
+    for (size_t i = 0; i < channels.table.n; i++) {
+        channels.v[i].at_line = channels.v[i].count;
+        channels.v[i].at_cut = 0; /* the sender has not announced its number yet */
     }
 }
 
@@ -165,28 +193,27 @@ static void drop_first(struct ftk_channel *s, uint64_t n)
 /* The line is committed: receptions before it count no more. */
 static void shift_channels(void)
 {
-    for (size_t i = 0; i < ftk_log.channels.table.n; i++)
-        drop_first(&ftk_log.channels.v[i], ftk_log.channels.v[i].at_line);
+    for (size_t i = 0; i < channels.table.n; i++)
+        drop_first(&channels.v[i], channels.v[i].at_line);
 }
 
 /* Line apart: the set is committed, so receptions are counted from the cuts of their senders.
  * Channels without messages since the cut go: a program may always use new tags. */
 static void rebase_channels(void)
 {
-    struct ftk_channels *c = &ftk_log.channels;
     size_t n = 0;
     in_bytes = 0;
-    for (size_t i = 0; i < c->table.n; i++) {
-        struct ftk_channel *s = &c->v[i];
+    for (size_t i = 0; i < channels.table.n; i++) {
+        struct ftk_channel *s = &channels.v[i];
         drop_first(s, s->at_cut);
         if (s->count == 0) {
             free(s->receptions);
             continue;
         }
         in_bytes += sizeof *s + s->room * sizeof *s->receptions;
-        c->v[n++] = *s;
+        channels.v[n++] = *s;
     }
-    again(&c->table, key_in, n);
+    again(&channels.table, key_in, n);
 }
 
 int ftk_channel_has(int context, int source, int tag, uint64_t n)
@@ -212,7 +239,7 @@ uint64_t ftk_channel_place(const struct ftk_channel *s, uint64_t seq)
 
 static void key_sent(int i, int *context, int *rank, int *tag)
 {
-    const struct ftk_sent *s = &ftk_log.sent.v[i];
+    const struct ftk_sent *s = &sent.v[i];
     *context = s->context;
     *rank = s->dest;
     *tag = s->tag;
@@ -220,7 +247,7 @@ static void key_sent(int i, int *context, int *rank, int *tag)
 
 struct ftk_sent *ftk_sent_find(int context, int dest, int tag)
 {
-    struct ftk_sent_list *l = &ftk_log.sent;
+    struct ftk_sent_list *l = &sent;
     int i = look_up_slot(&l->table, key_sent, context, dest, tag);
     if (i >= 0)
         return &l->v[i];
@@ -236,15 +263,15 @@ struct ftk_sent *ftk_sent_find(int context, int dest, int tag)
 
 static void cut_sent(void)
 {
-    for (size_t i = 0; i < ftk_log.sent.table.n; i++) {
-        ftk_log.sent.v[i].at_cut = ftk_log.sent.v[i].count;
-        ftk_log.sent.v[i].next_early = 0;
+    for (size_t i = 0; i < sent.table.n; i++) {
+        sent.v[i].at_cut = sent.v[i].count;
+        sent.v[i].next_early = 0;
     }
 }
 
 static void rebase_sent(void)
 {
-    struct ftk_sent_list *l = &ftk_log.sent;
+    struct ftk_sent_list *l = &sent;
     size_t n = 0;
     for (size_t i = 0; i < l->table.n; i++) {
         struct ftk_sent s = l->v[i];
@@ -259,28 +286,38 @@ static void rebase_sent(void)
 
 static void clear_sent(void)
 {
-    free(ftk_log.sent.v);
-    ftk_log.sent.v = NULL;
-    clear_table(&ftk_log.sent.table);
+    free(sent.v);
+    sent.v = NULL;
+    clear_table(&sent.table);
+}
+
+size_t ftk_sent_count(void)
+{
+    return sent.table.n;
+}
+
+const struct ftk_sent *ftk_sent_at(size_t i)
+{
+    return &sent.v[i];
 }
 
 void ftk_sent_resend(void)
 {
-    for (size_t i = 0; i < ftk_log.sent.table.n; i++)
-        ftk_log.sent.v[i].passed = 0;
+    for (size_t i = 0; i < sent.table.n; i++)
+        sent.v[i].passed = 0;
 }
 
 bool ftk_sent_was_early(int dest, const struct ftk_entry *e)
 {
-    int i = look_up_slot(&ftk_log.sent.table, key_sent, e->context, dest, e->tag);
-    return i >= 0 && ftk_log.sent.v[i].passed++ < ftk_log.sent.v[i].early;
+    int i = look_up_slot(&sent.table, key_sent, e->context, dest, e->tag);
+    return i >= 0 && sent.v[i].passed++ < sent.v[i].early;
 }
 
 /* ---- suppression points -------------------------------------------------------------- */
 
 static void key_suppress(int i, int *context, int *rank, int *tag)
 {
-    const struct ftk_suppress *m = &ftk_log.suppress.v[i];
+    const struct ftk_suppress *m = &points.v[i];
     *context = m->context;
     *rank = m->dest;
     *tag = m->tag;
@@ -288,25 +325,25 @@ static void key_suppress(int i, int *context, int *rank, int *tag)
 
 struct ftk_suppress *ftk_suppress_find(int context, int dest, int tag)
 {
-    int i = look_up_slot(&ftk_log.suppress.table, key_suppress, context, dest, tag);
-    return i < 0 ? NULL : &ftk_log.suppress.v[i];
+    int i = look_up_slot(&points.table, key_suppress, context, dest, tag);
+    return i < 0 ? NULL : &points.v[i];
 }
 
 int ftk_suppress_add(const struct ftk_suppress *m)
 {
-    struct ftk_log *l = &ftk_log;
-    if (!grow(&l->suppress.table, key_suppress))
+    if (!grow(&points.table, key_suppress))
         return ftk_fail(FTKIT_ERR_NOMEM, "marks");
-    if (!ftk_grow_by_one(&l->suppress.v, l->suppress.table.n, sizeof *l->suppress.v))
+    if (!ftk_grow_by_one(&points.v, points.table.n, sizeof *points.v))
         return ftk_fail(FTKIT_ERR_NOMEM, "marks");
-    l->suppress.v[l->suppress.table.n] = *m;
-    insert(&l->suppress.table, key_suppress, (int)l->suppress.table.n++);
+    points.v[points.table.n] = *m;
+    insert(&points.table, key_suppress, (int)points.table.n++);
+    ftk_log.npoints = points.table.n;
     return FTKIT_OK;
 }
 
 bool ftk_suppress_left(int context)
 {
-    const struct ftk_suppress_list *l = &ftk_log.suppress;
+    const struct ftk_suppress_list *l = &points;
     for (size_t i = 0; i < l->table.n; i++)
         if (l->v[i].context == context && l->v[i].next <= l->v[i].upto)
             return true;
@@ -315,7 +352,7 @@ bool ftk_suppress_left(int context)
 
 bool ftk_suppress_any_left(void)
 {
-    const struct ftk_suppress_list *l = &ftk_log.suppress;
+    const struct ftk_suppress_list *l = &points;
     for (size_t i = 0; i < l->table.n; i++)
         if (l->v[i].next <= l->v[i].upto)
             return true;
@@ -330,20 +367,20 @@ static void free_suppress(struct ftk_suppress *m)
 
 static void clear_suppress(void)
 {
-    struct ftk_log *l = &ftk_log;
-    for (size_t i = 0; i < l->suppress.table.n; i++)
-        free_suppress(&l->suppress.v[i]);
-    free(l->suppress.v);
-    l->suppress.v = NULL;
-    clear_table(&l->suppress.table);
+    for (size_t i = 0; i < points.table.n; i++)
+        free_suppress(&points.v[i]);
+    free(points.v);
+    points.v = NULL;
+    clear_table(&points.table);
+    ftk_log.npoints = 0;
 }
 
 /* The receiver rolls back to the line, where it has the early messages.  True: nothing is left to
  * be suppressed. */
 static bool keep_early(struct ftk_suppress *m)
 {
-    int i = look_up_slot(&ftk_log.sent.table, key_sent, m->context, m->dest, m->tag);
-    const uint64_t early = i < 0 ? 0 : ftk_log.sent.v[i].early;
+    int i = look_up_slot(&sent.table, key_sent, m->context, m->dest, m->tag);
+    const uint64_t early = i < 0 ? 0 : sent.v[i].early;
     free_suppress(m);
     m->gap = m->hash = NULL;
     m->ngaps = 0;
@@ -353,16 +390,16 @@ static bool keep_early(struct ftk_suppress *m)
 
 void ftk_suppress_drop(const bool *back)
 {
-    struct ftk_log *l = &ftk_log;
     size_t n = 0;
-    for (size_t i = 0; i < l->suppress.table.n; i++) {
-        struct ftk_suppress m = l->suppress.v[i];
+    for (size_t i = 0; i < points.table.n; i++) {
+        struct ftk_suppress m = points.v[i];
         if (back[m.dest] && keep_early(&m))
             free_suppress(&m);
         else
-            l->suppress.v[n++] = m;
+            points.v[n++] = m;
     }
-    again(&l->suppress.table, key_suppress, n);
+    again(&points.table, key_suppress, n);
+    ftk_log.npoints = n;
 }
 
 /* ---- the part ------------------------------------------------------------------------ */

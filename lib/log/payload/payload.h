@@ -93,31 +93,6 @@ struct ftk_suppress {
     uint64_t *hash; /* [upto] of their bytes; NULL: not known */
 };
 
-struct ftk_table { /* open addressing over (context, rank, tag) */
-    int *slot;     /* [cap] index + 1, 0: empty */
-    size_t cap, n;
-};
-
-struct ftk_unexp_list {
-    struct ftk_unexp *first, *last;
-    size_t n;
-};
-
-struct ftk_channels {
-    struct ftk_channel *v; /* [table.n] */
-    struct ftk_table table;
-};
-
-struct ftk_sent_list {
-    struct ftk_sent *v; /* [table.n] */
-    struct ftk_table table;
-};
-
-struct ftk_suppress_list {
-    struct ftk_suppress *v; /* [table.n] */
-    struct ftk_table table;
-};
-
 /* ---- payload/: the sender-based log, unexpected messages, channels ------------------- */
 
 /* A new entry, behind the others to dest (struct ftk_peer); its bytes are the caller's to write.
@@ -133,6 +108,7 @@ bool ftk_slog_is_intact(struct ftk_entry *e); /* also an entry without a hash */
 uint64_t ftk_slog_sum(void);                  /* log_ops.h: messages_sum */
 int ftk_slog_list(struct ftk_message **list, size_t *n);
 int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied); /* log_ops.h: calls_left */
+struct ftk_unexp *ftk_unexp_first(void); /* the list of them, by next */
 void ftk_unexp_add(struct ftk_unexp *h);
 struct ftk_unexp *ftk_unexp_new(int context, int source, int tag, size_t bytes);
 /* The first message that matches; taken out of the list if take is true. */
@@ -152,6 +128,9 @@ size_t ftk_messages_words(const struct ftk_unexp *h);
 uint64_t *ftk_messages_write(uint64_t *w, const struct ftk_unexp *h);
 int ftk_messages_read(const uint64_t *w, const uint64_t *end, void (*add)(struct ftk_unexp *h));
 const uint64_t *ftk_messages_pass(const uint64_t *w, const uint64_t *end, uint64_t n);
+/* Messages received before ftkit_recover(), in the order of their receives; a replacement is served
+ * from them. */
+const struct ftk_unexp *ftk_setup_log_first(void);
 void ftk_setup_log_add(struct ftk_unexp *h);
 void ftk_setup_log_clear(void);
 /* Messages that the program has matched (MPI_Mprobe) and not received yet; the list owns them. */
@@ -168,6 +147,9 @@ struct ftk_channel *ftk_channel_find(int context, int source, int tag); /* NULL:
 /* Count a delivery; the hash is compared when the message is sent again. */
 int ftk_channel_count(struct ftk_channel *s, uint64_t seq, uint64_t hash);
 size_t ftk_channel_bytes(void); /* memory of all channels */
+/* All channels, in any order; a new channel may move them. */
+size_t ftk_channels_count(void);
+const struct ftk_channel *ftk_channel_at(size_t i);
 /* Line apart: after a restore this rank has the first n messages since the sender's cut. */
 int ftk_channel_has(int context, int source, int tag, uint64_t n);
 /* The place of a reception with a sequence number among those of its channel, from 0. */
@@ -180,6 +162,8 @@ static inline uint64_t ftk_channel_early(const struct ftk_channel *s)
 
 /* Line apart: count a message that is sent; NULL: no memory. */
 struct ftk_sent *ftk_sent_find(int context, int dest, int tag);
+size_t ftk_sent_count(void);
+const struct ftk_sent *ftk_sent_at(size_t i);
 /* Whether the resend of a log entry passes over it: its receiver had it at its cut of the line.
  * Entries come in their order; ftk_sent_resend() begins. */
 void ftk_sent_resend(void);

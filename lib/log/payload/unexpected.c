@@ -7,7 +7,17 @@
 #include "log/base/part.h"
 #include "log/base/plane.h"
 
+struct list {
+    struct ftk_unexp *first, *last;
+};
+static struct list unexp, setup_log;
+
 /* ---- unexpected messages ------------------------------------------------------------- */
+
+struct ftk_unexp *ftk_unexp_first(void)
+{
+    return unexp.first;
+}
 
 struct ftk_unexp *ftk_unexp_new(int context, int source, int tag, size_t bytes)
 {
@@ -57,40 +67,38 @@ static void free_list(struct ftk_unexp **first, struct ftk_unexp **last)
 
 void ftk_unexp_add(struct ftk_unexp *h)
 {
-    append(&ftk_log.unexp.first, &ftk_log.unexp.last, h);
-    ftk_log.unexp.n++;
+    append(&unexp.first, &unexp.last, h);
+    ftk_log.nunexp++;
 }
 
 void ftk_unexp_return(struct ftk_unexp *h)
 {
-    struct ftk_unexp_list *l = &ftk_log.unexp;
-    struct ftk_unexp **at = &l->first;
+    struct ftk_unexp **at = &unexp.first;
     while (
         *at && ((*at)->context != h->context || (*at)->source != h->source || (*at)->tag != h->tag))
         at = &(*at)->next;
     h->next = *at;
     *at = h;
     if (!h->next)
-        l->last = h;
-    l->n++;
+        unexp.last = h;
+    ftk_log.nunexp++;
 }
 
 static void take_out(struct ftk_unexp *h, struct ftk_unexp *before)
 {
-    struct ftk_log *l = &ftk_log;
     if (before)
         before->next = h->next;
     else
-        l->unexp.first = h->next;
-    if (l->unexp.last == h)
-        l->unexp.last = before;
-    l->unexp.n--;
+        unexp.first = h->next;
+    if (unexp.last == h)
+        unexp.last = before;
+    ftk_log.nunexp--;
     h->next = NULL;
 }
 
 void ftk_unexp_take(struct ftk_unexp *h)
 {
-    struct ftk_unexp *before = NULL, *at = ftk_log.unexp.first;
+    struct ftk_unexp *before = NULL, *at = unexp.first;
     while (at && at != h) {
         before = at;
         at = at->next;
@@ -102,7 +110,7 @@ void ftk_unexp_take(struct ftk_unexp *h)
 struct ftk_unexp *ftk_unexp_match(const struct ftk_envelope *want, bool out)
 {
     struct ftk_unexp *before = NULL;
-    for (struct ftk_unexp *h = ftk_log.unexp.first; h; before = h, h = h->next) {
+    for (struct ftk_unexp *h = unexp.first; h; before = h, h = h->next) {
         if (!ftk_unexp_is_for(h, want))
             continue;
         if (out)
@@ -114,7 +122,7 @@ struct ftk_unexp *ftk_unexp_match(const struct ftk_envelope *want, bool out)
 
 struct ftk_unexp *ftk_unexp_of_receive(const struct ftk_envelope *want, uint32_t receive)
 {
-    struct ftk_unexp *h = ftk_log.unexp.first;
+    struct ftk_unexp *h = unexp.first;
     while (h && !(h->receive == receive && ftk_unexp_is_for(h, want)))
         h = h->next;
     return h;
@@ -122,18 +130,17 @@ struct ftk_unexp *ftk_unexp_of_receive(const struct ftk_envelope *want, uint32_t
 
 void ftk_unexp_clear(void)
 {
-    free_list(&ftk_log.unexp.first, &ftk_log.unexp.last);
-    ftk_log.unexp.n = 0;
+    free_list(&unexp.first, &unexp.last);
+    ftk_log.nunexp = 0;
 }
 
 /* A receive of a collective gets the first message that matches.  Receives may complete in another
  * order than they were posted, so the set-up log is in the order of posting. */
 void ftk_setup_log_add(struct ftk_unexp *h)
 {
-    struct ftk_log *l = &ftk_log;
-    struct ftk_unexp **at = &l->setup_log.first;
-    if (!l->setup_log.last || l->setup_log.last->seq <= h->seq) {
-        append(&l->setup_log.first, &l->setup_log.last, h);
+    struct ftk_unexp **at = &setup_log.first;
+    if (!setup_log.last || setup_log.last->seq <= h->seq) {
+        append(&setup_log.first, &setup_log.last, h);
         return;
     }
     while ((*at)->seq <= h->seq)
@@ -142,9 +149,14 @@ void ftk_setup_log_add(struct ftk_unexp *h)
     *at = h;
 }
 
+const struct ftk_unexp *ftk_setup_log_first(void)
+{
+    return setup_log.first;
+}
+
 void ftk_setup_log_clear(void)
 {
-    free_list(&ftk_log.setup_log.first, &ftk_log.setup_log.last);
+    free_list(&setup_log.first, &setup_log.last);
 }
 
 /* ---- messages that the program has matched and not received yet ---------------------- */
@@ -326,12 +338,12 @@ static int roll_back(const struct ftk_rollback *b)
 
 static size_t words(void)
 {
-    return ftk_messages_words(ftk_log.unexp.first);
+    return ftk_messages_words(unexp.first);
 }
 
 static uint64_t *save(uint64_t *w)
 {
-    return ftk_messages_write(w, ftk_log.unexp.first);
+    return ftk_messages_write(w, unexp.first);
 }
 
 static int load(const struct ftk_section *in)
@@ -353,12 +365,12 @@ const struct ftk_part ftk_part_unexp = { .forget = ftk_matched_clear,
 
 static size_t set_up_words(void)
 {
-    return ftk_messages_words(ftk_log.setup_log.first);
+    return ftk_messages_words(setup_log.first);
 }
 
 static uint64_t *save_set_up(uint64_t *w)
 {
-    return ftk_messages_write(w, ftk_log.setup_log.first);
+    return ftk_messages_write(w, setup_log.first);
 }
 
 /* Only a replay of set-up takes it from the set. */

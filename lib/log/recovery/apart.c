@@ -335,6 +335,11 @@ int ftk_apart_checkpoint(struct ftkit_ctx *ctx)
     return rc == FTKIT_OK ? rc : ftk_fail(rc, "%s", ftk_apart.why);
 }
 
+bool ftk_apart_is_halted(void)
+{
+    return ftk_apart.rank.halted;
+}
+
 /* The set that is initiated or open, as far as this rank knows; 0: none.  *waits_here: this rank
  * has not cut for it. */
 static uint64_t open_set(bool *waits_here)

@@ -217,7 +217,6 @@ static void show(void)
     ftk_log.apart.set = r->set;
     ftk_log.apart.open = r->open;
     ftk_log.apart.all_cut = r->all_cut;
-    ftk_log.apart.halted = r->halted;
 }
 
 static int do_log(const struct ftk_apart_action *a)

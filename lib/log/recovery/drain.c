@@ -162,11 +162,11 @@ int ftk_drain_late(bool *all)
     ftk_control_state_serve();
     *all = !ftk_control_state_lacks();
     ftk_drain_poll();
-    for (size_t i = 0; rc == FTKIT_OK && i < ftk_log.channels.table.n; i++) {
-        if (!lacks(&ftk_log.channels.v[i]))
+    for (size_t i = 0; rc == FTKIT_OK && i < ftk_channels_count(); i++) {
+        if (!lacks(ftk_channel_at(i)))
             continue;
         *all = false;
-        const struct ftk_channel s = ftk_log.channels.v[i]; /* the array may move */
+        const struct ftk_channel s = *ftk_channel_at(i); /* the array may move */
         rc = drain_late_from(&s);
     }
     return rc;

@@ -117,18 +117,19 @@ static int send_lists(int tag, uint64_t set, struct number *v, size_t n)
 /* Write the numbers of messages that this rank had sent at its cut to v; how many numbers. */
 static size_t list_counts(struct number *v)
 {
-    const struct ftk_sent_list *l = &ftk_log.sent;
     size_t n = 0;
-    for (size_t i = 0; i < l->table.n; i++)
-        if (l->v[i].at_cut > 0)
-            v[n++] = (struct number){ l->v[i].dest, l->v[i].context, l->v[i].tag, l->v[i].at_cut };
+    for (size_t i = 0; i < ftk_sent_count(); i++) {
+        const struct ftk_sent *s = ftk_sent_at(i);
+        if (s->at_cut > 0)
+            v[n++] = (struct number){ s->dest, s->context, s->tag, s->at_cut };
+    }
     return n;
 }
 
 /* Send the numbers of messages of the program, and of control messages that the set waits for. */
 static int send_counts(uint64_t set)
 {
-    const size_t controls = ftk_control_state_sent(NULL), most = ftk_log.sent.table.n + controls;
+    const size_t controls = ftk_control_state_sent(NULL), most = ftk_sent_count() + controls;
     struct ftk_control_sent *c = malloc((controls + 1) * sizeof *c);
     struct number *v = malloc((most + 1) * sizeof *v);
     int rc = c && v ? FTKIT_OK : no_memory();
@@ -147,8 +148,8 @@ static int send_counts(uint64_t set)
 static size_t list_early(struct number *v)
 {
     size_t n = 0;
-    for (size_t i = 0; i < ftk_log.channels.table.n; i++) {
-        const struct ftk_channel *s = &ftk_log.channels.v[i];
+    for (size_t i = 0; i < ftk_channels_count(); i++) {
+        const struct ftk_channel *s = ftk_channel_at(i);
         const uint64_t early = ftk_channel_early(s);
         if (early > 0)
             v[n++] = (struct number){ s->source, s->context, s->tag, early };
@@ -158,7 +159,7 @@ static size_t list_early(struct number *v)
 
 static int send_early(uint64_t set)
 {
-    struct number *v = malloc((ftk_log.channels.table.n + 1) * sizeof *v);
+    struct number *v = malloc((ftk_channels_count() + 1) * sizeof *v);
     if (!v)
         return no_memory();
     int rc = send_lists(FTK_TAG_EARLY, set, v, list_early(v));

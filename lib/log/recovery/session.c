@@ -94,7 +94,7 @@ static struct ftk_log_facts facts(const struct ftkit_ctx *ctx)
         .teams = ftk_teams(),
         .repeats = ftk_calls_repeats(),
         .of_earlier_job = ftk_line_of_earlier_job(ctx),
-        .rolling_back = ftk_log_is_rolling_back() && !ftk_log.apart.halted };
+        .rolling_back = ftk_log_is_rolling_back() && !ftk_apart_is_halted() };
 }
 
 /* ---- handles of the program's variables ------------------------------------------------ */

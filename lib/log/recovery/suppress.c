@@ -71,12 +71,11 @@ static int put_suppress(
 
 static int write_suppress(const struct ftk_log_repair *r, struct ftk_words *w, size_t *words)
 {
-    struct ftk_log *l = &ftk_log;
     for (int dest = 0; dest < r->n; dest++) {
         size_t before = w->n;
-        for (size_t i = 0; !r->back[r->me] && r->back[dest] && i < l->channels.table.n; i++) {
-            int rc =
-                l->channels.v[i].source == dest ? put_suppress(r, w, &l->channels.v[i]) : FTKIT_OK;
+        for (size_t i = 0; !r->back[r->me] && r->back[dest] && i < ftk_channels_count(); i++) {
+            const struct ftk_channel *s = ftk_channel_at(i);
+            int rc = s->source == dest ? put_suppress(r, w, s) : FTKIT_OK;
             if (rc != FTKIT_OK)
                 return rc;
         }

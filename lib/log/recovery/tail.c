@@ -36,8 +36,8 @@ static int put_in(struct ftk_words *w)
 {
     const size_t at = w->n;
     int rc = ftk_words_add(w, 0);
-    for (size_t i = 0; rc == FTKIT_OK && i < ftk_log.channels.table.n; i++) {
-        const struct ftk_channel *s = &ftk_log.channels.v[i];
+    for (size_t i = 0; rc == FTKIT_OK && i < ftk_channels_count(); i++) {
+        const struct ftk_channel *s = ftk_channel_at(i);
         const uint64_t early = ftk_channel_early(s);
         if (early == 0)
             continue;
@@ -52,8 +52,8 @@ static int put_out(struct ftk_words *w)
 {
     const size_t at = w->n;
     int rc = ftk_words_add(w, 0);
-    for (size_t i = 0; rc == FTKIT_OK && i < ftk_log.sent.table.n; i++) {
-        const struct ftk_sent *s = &ftk_log.sent.v[i];
+    for (size_t i = 0; rc == FTKIT_OK && i < ftk_sent_count(); i++) {
+        const struct ftk_sent *s = ftk_sent_at(i);
         if (s->next_early == 0)
             continue;
         rc = put_channel(w, s->context, s->dest, s->tag, s->next_early);

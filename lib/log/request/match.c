@@ -182,7 +182,7 @@ bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
 static struct ftk_unexp *unexp_for(const struct ftk_req *r, bool *wait)
 {
     *wait = false;
-    if (ftk_log.unexp.n == 0 || r == &aside)
+    if (ftk_log.nunexp == 0 || r == &aside)
         return NULL;
     struct ftk_unexp *h = ftk_log_replays_setup()
                               ? ftk_unexp_of_receive(&r->recv.want, ftk_set_up_number(r))

@@ -1,6 +1,8 @@
 /* Progress: requests begin, are looked at and waited for; failures are repaired meanwhile.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
 #include "detect/detect.h"
 #include "detect/nap.h"
 #include "detect/watchdog.h"
@@ -53,6 +55,11 @@ void ftk_p2p_keep_going(void)
     ftk_parts_turn(0);
 }
 
+static struct {
+    unsigned turns; /* at the last look at the clock; a new wait begins with fewer */
+    double since_s;
+} last_wait; /* the last call that waited */
+
 /* A wait without an end has no other sign: the ranks wait for messages that nobody sends.  Say what
  * this rank waits for, when all ranks of the node have been waiting for long. */
 static void look_at_wait(unsigned turns)
@@ -60,10 +67,11 @@ static void look_at_wait(unsigned turns)
     struct ftk_log *l = &ftk_log;
     char text[MPI_MAX_OBJECT_NAME + 160] = "what other ranks do";
     const double now = ftk_now_s();
-    if (turns <= l->wait.turns || l->wait.since_s <= 0) /* a new wait, or the first one */
-        l->wait.since_s = now;
-    l->wait.turns = turns;
-    if (now - l->wait.since_s < LONG_S || !ftk_watchdog_waits(l->ctx->dog, l->wait.since_s, now))
+    if (turns <= last_wait.turns || last_wait.since_s <= 0) /* a new wait, or the first one */
+        last_wait.since_s = now;
+    last_wait.turns = turns;
+    if (now - last_wait.since_s < LONG_S
+        || !ftk_watchdog_waits(l->ctx->dog, last_wait.since_s, now))
         return;
     const struct ftk_req *r = l->queue.first;
     while (r && ftk_req_is_done(r))
@@ -76,7 +84,7 @@ static void look_at_wait(unsigned turns)
         "where a library that counts its calls or keeps duplicates of communicators makes others "
         "(no error if ranks of other nodes compute that long; recover.stall = TIME ends such a "
         "job)",
-        l->ctx->cfg.name, l->me, now - l->wait.since_s, ftk_log_call(l->ctx), text);
+        l->ctx->cfg.name, l->me, now - last_wait.since_s, ftk_log_call(l->ctx), text);
 }
 
 int ftk_log_progress(unsigned *turns)
@@ -381,3 +389,10 @@ static int report_strange(const struct ftk_req *r)
             : ": set-up has to be the same");
     return MPI_ERR_PENDING;
 }
+
+static void close_wait(void)
+{
+    memset(&last_wait, 0, sizeof last_wait);
+}
+
+const struct ftk_part ftk_part_wait = { .close = close_wait };
