@@ -84,7 +84,7 @@ for my $team (1, 2) {
 {
     my $j = logged({ name => 'calls', steps => 40, args => [ '-m', 'together' ] },
         env => { FTKIT_LOG_TEAM_SIZE => 1 }, fault => 'app.mid:2:22:kill');
-    like($j->{log}, qr/rank 2: what MPI_Allgather, collective \d+, sends to rank \d on the others is not what it was before/,
+    like($j->{log}, qr/rank 2: what MPI_Allgather, collective \d+ on the others, sends to rank \d is not what it was before/,
         'a collective that is not the same is told by its name, number and communicator')
         or diag($j->{log});
     unlike($j->{log}, qr/with tag .* is not what it was/, '... and not as a message');

@@ -12,7 +12,7 @@ static void describe(const struct ftk_req *r, char *text, size_t room)
     ftk_vcomm_describe(r->vc, comm, sizeof comm);
     if (r->coll)
         snprintf(text, room, "%s, %scollective %llu on %s", r->coll->call.name,
-            r->persistent ? "persistent " : "", (unsigned long long)r->coll->number, comm);
+            r->coll->persistent ? "persistent " : "", (unsigned long long)r->coll->number, comm);
     else
         snprintf(text, room, "a non-blocking collective on %s", comm);
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "core/grow.h"
-#include "log/coll.h"
 #include "log/mode.h"
 #include "log/determinant/det.h"
 #include "log/base/dtype.h"
@@ -13,6 +12,7 @@
 #include "log/base/queue.h"
 #include "log/base/runtime.h"
 #include "log/determinant/set_up.h"
+#include "log/request/req_ops.h"
 #include "log/request/send.h"
 
 #define REAP 64    /* sends under way before a look at them, which may yield the processor */
@@ -358,24 +358,27 @@ int ftk_send_begin(struct ftk_req *r)
 
 static void report_difference(const struct ftk_req *r, uint64_t n)
 {
-    char comm[MPI_MAX_OBJECT_NAME + 64], what[160];
-    const struct ftk_coll *c = r->internal ? r->coll : NULL;
-    int dest = c ? ftk_vcomm_rank(r->vc, r->peer) : ftk_vcomm_peer_rank(r->vc, r->peer);
-    if (c && dest < 0) /* of the remote group */
+    char of[MPI_MAX_OBJECT_NAME + 128], what[sizeof of + 64];
+    const bool is_of_coll = r->internal && r->coll;
+    int dest = is_of_coll ? ftk_vcomm_rank(r->vc, r->peer) : ftk_vcomm_peer_rank(r->vc, r->peer);
+    if (is_of_coll && dest < 0) /* of the remote group */
         dest = ftk_vcomm_peer_rank(r->vc, r->peer);
-    ftk_vcomm_describe(r->vc, comm, sizeof comm);
-    if (c)
-        snprintf(what, sizeof what, "what %s, %scollective %llu, sends to rank %d", c->call.name,
-            c->persistent ? "persistent " : "", (unsigned long long)c->number, dest);
-    else if (n == 0)
-        snprintf(what, sizeof what, "a message too many to rank %d with tag %d", dest, r->tag);
+    if (is_of_coll)
+        ftk_log.kinds[FTK_REQ_COLL]->describe(r, of, sizeof of);
     else
-        snprintf(what, sizeof what, "message %llu to rank %d with tag %d", (unsigned long long)n,
-            dest, r->tag);
+        ftk_vcomm_describe(r->vc, of, sizeof of);
+    if (is_of_coll)
+        snprintf(what, sizeof what, "what %s, sends to rank %d", of, dest);
+    else if (n == 0)
+        snprintf(
+            what, sizeof what, "a message too many to rank %d with tag %d on %s", dest, r->tag, of);
+    else
+        snprintf(what, sizeof what, "message %llu to rank %d with tag %d on %s",
+            (unsigned long long)n, dest, r->tag, of);
     ftk_report(FTKIT_ERROR,
-        "context %s: rank %d: %s on %s is not what it was before the failure: the program does "
-        "not send the same again%s%s",
-        ftk_log.ctx->cfg.name, ftk_log.me, what, comm,
+        "context %s: rank %d: %s is not what it was before the failure: the program does not send "
+        "the same again%s%s",
+        ftk_log.ctx->cfg.name, ftk_log.me, what,
         ftk_log.in_set_up ? " in the replay of set-up (from ftkit_open to ftkit_recover)" : "",
         ftk_log.ctx->cfg.replicas > 1 ? ", or a bit of the first message had flipped" : "");
     ftk_figures_differs();
