@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "fuzz.h"
 #include "core/type.h"
-#include "log/coll.h"
+#include "log/coll/coll.h"
 #include "log/mode.h"
 #include "log/recovery/recovery.h"
 

@@ -26,7 +26,6 @@
 #include "core/context.h"
 #include "log/base/part.h"
 #include "log/base/queue.h"
-#include "log/coll.h"
 #include "log/mode.h"
 #include "log/recovery/recovery.h"
 #include "log/recovery/steps.h"

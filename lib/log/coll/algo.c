@@ -8,7 +8,7 @@
  * al., Performance Analysis of MPI Collective Operations, 2007). */
 #include <limits.h>
 
-#include "log/coll.h"
+#include "log/coll/build.h"
 
 #define LARGE_BCAST (64 << 10) /* bytes from which on it is cut into segments ... */
 #define SEGMENT (256 << 10)    /* of at least these many, */

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <limits.h>
 
-#include "log/coll.h"
+#include "log/coll/build.h"
 
 #define LARGE (64 << 10) /* bytes of all from which on they go round a ring, */
 #define SHARE 1024       /* with at least these many per rank on the average; */

@@ -9,7 +9,7 @@
  *
  * The nearest ranks exchange first.  So the longest messages of the halving stay inside teams: a
  * team of t ranks sends twice the data to other teams, evenly shared out, as with a ring. */
-#include "log/coll.h"
+#include "log/coll/build.h"
 
 /* ---- recursive doubling: short operands, all ranks get the result ------------------------ */
 

@@ -8,7 +8,7 @@
  * arguments are replaced. */
 #include <limits.h>
 
-#include "log/coll.h"
+#include "log/coll/build.h"
 #include "log/vcomm/inter.h"
 
 #define WINDOW 256 /* messages that a process has under way at most; of pairs ... */

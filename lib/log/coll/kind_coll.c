@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
-#include "log/coll.h"
+#include "log/coll/saved.h"
+#include "log/coll/schedule.h"
 #include "log/request/req_ops.h"
 
 static void describe(const struct ftk_req *r, char *text, size_t room)

@@ -7,7 +7,7 @@
  * n-th edge to a rank is the n-th edge from it.  On a grid what goes down in a dimension
  * comes in from above, and the other way round (MPI-4.0, 8.6): in a periodic dimension of
  * one or two ranks that are the same rank, so receives are posted the other way round. */
-#include "log/coll.h"
+#include "log/coll/build.h"
 
 /* Index of the neighbour whose receive is the i-th to be posted. */
 static int turned(const struct ftk_topo *t, int i)

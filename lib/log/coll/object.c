@@ -6,7 +6,7 @@
 
 #include "core/grow.h"
 #include "log/base/dtype.h"
-#include "log/coll.h"
+#include "log/coll/build.h"
 
 #define FREE_MAX 16 /* unused objects for the next collectives */
 

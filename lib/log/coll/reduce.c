@@ -13,7 +13,7 @@
  * takes its children in order, so operands stay in order. */
 #include <limits.h>
 
-#include "log/coll.h"
+#include "log/coll/build.h"
 
 #define LARGE (64 << 10)   /* bytes from which on each rank combines a part, */
 #define SHARE (2 << 10)    /* of at least these many bytes */

@@ -14,7 +14,8 @@
 #include <string.h>
 
 #include "core/memory_kind.h"
-#include "log/coll.h"
+#include "log/coll/saved.h"
+#include "log/coll/schedule.h"
 #include "log/mode.h"
 #include "log/base/dtype.h"
 #include "log/base/part.h"

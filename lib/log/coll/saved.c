@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/coll.h"
 #include "log/base/saved.h"
+#include "log/coll/saved.h"
+#include "log/coll/schedule.h"
 #include "set/region.h"
 
 /* The first words of a collective.  Then follow blocks of memory, each with its number of bytes:

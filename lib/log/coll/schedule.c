@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/coll.h"
+#include "log/coll/schedule.h"
 
 /* The predefined types used last; those never change. */
 #define NAMED 8

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 
-#include "log/coll.h"
+#include "log/coll/build.h"
 
 static void check(struct ftk_coll *c)
 {

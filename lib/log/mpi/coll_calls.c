@@ -5,7 +5,7 @@
  * FORMS makes the three forms of each: blocking, non-blocking, persistent.  Its first three names
  * are those of the functions, the other two are of the MPI, without prefix.  What is not on a
  * communicator of ftkit's goes to the MPI. */
-#include "log/coll.h"
+#include "log/coll/coll.h"
 #include "mpi_calls.h"
 
 #define OPEN(...) __VA_ARGS__

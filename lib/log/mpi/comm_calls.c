@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "core/escape.h"
+#include "log/coll/coll.h"
 #include "log/request/progress.h"
 #include "log/vcomm/attr.h"
-#include "log/coll.h"
 #include "log/vcomm/comm.h"
 #include "log/vcomm/inter.h"
 #include "log/base/part.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/coll.h"
+#include "log/coll/coll.h"
 #include "log/vcomm/comm.h"
 #include "log/vcomm/inter.h"
 

@@ -7,7 +7,7 @@
  * log, a repair and a replay need not distinguish the groups. */
 #include <stdlib.h>
 
-#include "log/coll.h"
+#include "log/coll/coll.h"
 #include "log/vcomm/comm.h"
 #include "log/vcomm/inter.h"
 #include "log/base/plane.h"

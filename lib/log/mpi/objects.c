@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "detect/detect.h"
-#include "log/coll.h"
 #include "log/base/dtype.h"
+#include "log/coll/coll.h"
 #include "mpi_calls.h"
 
 /* ---- datatypes ----------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "core/grow.h"
-#include "log/coll.h"
+#include "log/coll/coll.h"
 #include "topo.h"
 
 #define EDGES 32 /* of a member, in one exchange */

@@ -7,7 +7,7 @@
 #include "log/base/alone.h"
 #include "log/base/control_state.h"
 #include "log/base/runtime.h"
-#include "log/coll.h"
+#include "log/coll/coll.h"
 #include "log/recovery/matrix.h"
 #include "log/mode.h"
 #include "log/determinant/det.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "log/base/alone.h"
-#include "log/coll.h"
+#include "log/coll/schedule.h"
 #include "log/vcomm/comm.h"
 #include "log/base/layer.h"
 #include "log/recovery/matrix.h"

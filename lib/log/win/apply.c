@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "log/base/typemap.h"
-#include "log/coll.h"
+#include "log/coll/coll.h"
 #include "log/win/win.h"
 
 /* An operation of a message, and where it goes. */

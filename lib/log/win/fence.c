@@ -7,7 +7,7 @@
  * fence depends on what the ranks have sent, and not on time. */
 #include <stdlib.h>
 
-#include "log/coll.h"
+#include "log/coll/coll.h"
 #include "log/win/passive.h"
 #include "log/win/win.h"
 #include "mpi_calls.h"

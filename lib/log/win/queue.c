@@ -6,7 +6,7 @@
 
 #include "core/grow.h"
 #include "log/base/typemap.h"
-#include "log/coll.h"
+#include "log/coll/coll.h"
 #include "log/win/win.h"
 
 /* ---- memory -------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "log/base/saved.h"
-#include "log/coll.h"
+#include "log/coll/coll.h"
 #include "log/request/req_ops.h"
 #include "log/win/passive.h"
 #include "log/win/win.h"

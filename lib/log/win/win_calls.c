@@ -7,7 +7,7 @@
  * them or by none. */
 #include <stdlib.h>
 
-#include "log/coll.h"
+#include "log/coll/coll.h"
 #include "log/vcomm/comm.h"
 #include "log/win/passive.h"
 #include "log/win/win.h"
