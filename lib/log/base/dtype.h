@@ -36,8 +36,6 @@ static inline bool ftk_p2p_is_flat(const struct ftk_type_facts *f, const void *b
     return f->dense && ftk_memory_is_host(ftk_memory_kind_of(buf));
 }
 void ftk_p2p_forget_type(MPI_Datatype type);
-/* MPI_Type_free(): forget the type; the type itself lives as long as a request uses it. */
-int ftk_p2p_type_free(MPI_Datatype *type);
 int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes);
 int ftk_p2p_pack_gaps(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
 /* Pack count items of a type whose facts are known. */

@@ -173,6 +173,8 @@ static inline struct ftk_req *ftk_req_new(struct ftk_vcomm *vc)
     }
     return r;
 }
+/* MPI_Type_free(): forget the type; the type itself lives as long as a request uses it. */
+int ftk_p2p_type_free(MPI_Datatype *type);
 /* The request of a send on vc that is over.  All such sends share it.  The program may have its
  * handle many times; each handle is deleted by itself.  NULL: no memory. */
 struct ftk_req *ftk_req_sent(struct ftk_vcomm *vc);
