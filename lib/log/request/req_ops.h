@@ -33,8 +33,8 @@ struct ftk_req_ops {
     int (*cancel)(struct ftk_req *r);
     /* The program frees a request that is complete or at rest: free what the kind keeps for it. */
     void (*free)(struct ftk_req *r);
-    /* What the request is, for messages of the library.  Needed.  That of collectives: also what the
-     * collective is that a message r belongs to (request.h: coll). */
+    /* What the request is, for messages of the library.  Needed.  Of collectives: also what the
+     * collective is that a message belongs to (request.h: coll). */
     void (*describe)(const struct ftk_req *r, char *text, size_t room);
 
     /* ---- the request in a set (recovery/requests.c); codes of ftkit ---- */
