@@ -24,7 +24,7 @@
  *     from shared memory, a live one by its last message.
  *   - A message that a live process has sent is received in the repair.
  *   - A new leader decides only what is not in its list.
- *   - If nobody can read what a lost leader has decided (`blind`: its node is lost), all processes go
+ *   - If no process can read what a lost leader has decided (`blind`: its node is lost), all processes go
  *     back to the line, and no outcome is left.
  *
  * Properties: no plane that is whole waits for ever, and all planes that are whole have the same
@@ -85,7 +85,7 @@ inline use(x)
     fi
 }
 
-/* A leader that has noticed the failure may decide, and tell nobody. */
+/* A leader that has noticed the failure may decide, and tell no process. */
 inline decide(x, what)
 {
     known[x] = what;

@@ -77,7 +77,7 @@ bool ftk_watchdog_alone(const struct ftk_watchdog *dog, int n);
 void ftk_watchdog_repaired(struct ftk_watchdog *dog);
 /* A repair without a set has ended, and this process waits for the replacements in its first
  * ftkit_checkpoint().  They run their set-up again.  If they take much longer than this process
- * did, they wait for messages that nobody sends: the job is ended. */
+ * did, they wait for messages that no process sends: the job is ended. */
 void ftk_watchdog_await(struct ftk_watchdog *dog);
 /* This process is in ftkit_close() because a C++ exception unwinds.  If the other ranks do not
  * follow, this process ends as a lost one. */

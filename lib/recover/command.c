@@ -59,7 +59,7 @@ static bool is_exported(const char *entry)
     return false;
 }
 
-/* Whether nobody tells which variables are of -x, and they may be what tells two programs apart. */
+/* Whether the variables of -x are not known, and may be the difference of two programs. */
 static bool is_started_by_hand(void)
 {
     const char *parts = getenv("OMPI_NUM_APP_CTX");

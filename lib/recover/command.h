@@ -6,7 +6,7 @@
  * it the environment of a daemon: variables of mpirun's -x are not there.  So they belong to the
  * command: FTKIT_..., LD_PRELOAD, and those that `ftkit run` names in FTKIT_RUN_EXPORTS.  Others
  * may be of one process only: a wrapper script sets RANK or CUDA_VISIBLE_DEVICES.  With several
- * programs under plain mpirun nobody names them: there each variable counts that the daemon, the
+ * programs under plain mpirun they have no names: there each variable counts that the daemon, the
  * parent of this process, has not, or has with another value. */
 #ifndef FTK_COMMAND_H
 #define FTK_COMMAND_H

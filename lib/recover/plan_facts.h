@@ -55,7 +55,7 @@ int ftk_plan_groups(const struct ftk_census *c, struct ftk_plan *p);
 /* plan_planes.c */
 /* With replicas, if a plane is whole: the planes that have lost a rank, or wait for the line, stand
  * still, all of their ranks roll back, and no other rank does.  At the next set they get the state
- * of a whole plane (p->stale, FTK_PENDING_CLONE).  If no set can come, or nobody would compare that
+ * of a whole plane (p->stale, FTK_PENDING_CLONE).  If no set can come, or none would compare that
  * state (rules->lost), the teams of their ranks that need the line roll back, within these planes.
  * False: no plane is whole, or all are; nothing is changed.  A step of ftk_plan_make(). */
 bool ftk_plan_planes(

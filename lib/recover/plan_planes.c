@@ -64,7 +64,7 @@ static bool may_write(
 
 /* Whether planes that stand still may get the state of another plane.  That state has not been
  * compared since the line.  If two planes are left, they are compared at the set; a plane that is
- * left alone hands on a flipped bit, and nobody ever finds it. */
+ * left alone hands on a flipped bit, and no process ever finds it. */
 static bool may_clone(const struct ftk_plan_rules *rules, unsigned stale)
 {
     int whole = 0;

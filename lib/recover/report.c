@@ -46,7 +46,7 @@ static void tell_sources(const struct ftk_attempt *a)
         FTKIT_INFO, "context %s: set %llu: %s", ctx->cfg.name, (unsigned long long)p->line, text);
 }
 
-/* Report a plane whose state others get, and which has nobody to be compared with. */
+/* Report a plane whose state others get, and which no other plane is compared with. */
 static void tell_alone(const struct ftkit_ctx *ctx, const struct ftk_plan *p)
 {
     const unsigned whole = ((1U << ctx->cfg.replicas) - 1) & ~p->stale;

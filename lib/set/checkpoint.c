@@ -369,7 +369,7 @@ static int write_once(struct ftkit_ctx *ctx)
         ftk_level_event(c.w.level, ctx, c.w.data_bytes, ctx->stats.checkpoint_s, c.ch.sent);
         rc = pass_on(&c);
     }
-    /* if another rank has seen the commit, nobody writes the files of this set again: so the files
+    /* if another rank has seen the commit, no rank writes the files of this set again: so the files
      * of the next set are due */
     if (rc == FTKIT_ERR_PEER && c.durable)
         ftk_policy_flush_lost(ctx);

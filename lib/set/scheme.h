@@ -10,7 +10,7 @@
 /* What the file of a scheme defines: const struct ftk_scheme_ops ftk_scheme_<word>. */
 struct ftk_scheme_ops {
     /* Fill holder [copies][nranks] with the rank that keeps each copy of each rank's segment, -1:
-     * nobody does.  domain [nranks] is the failure domain of each rank, map an enum ftk_map.  The
+     * no rank does.  domain [nranks] is the failure domain of each rank, map an enum ftk_map.  The
      * copies of a rank have different holders.  Pure: the same on all ranks.  FTKIT_ERR_NOMEM.
      * NULL: a scheme without copies. */
     int (*place)(int map, int nranks, const int *domain, int *holder);

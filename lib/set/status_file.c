@@ -48,7 +48,7 @@ static int format(const struct ftkit_ctx *ctx, const char *state, double wall_s,
 }
 
 /* 0 or an errno.  Without fsync(), unlike ftk_save_text(): all ranks wait for rank 0 in the next
- * vote, and nobody needs the file after a crash of the machine. */
+ * vote, and no process needs the file after a crash of the machine. */
 static int replace(const char *path, const char *text, size_t n)
 {
     char tmp[2 * FTK_PATH_MAX + 8];

@@ -61,7 +61,7 @@ struct ftk_owner {
     enum {
         KEEPS, /* the thread keeps the record */
         STOPS, /* ... removes it, and somebody waits for that */
-        LEFT,  /* ... and nobody waits: the thread frees the struct */
+        LEFT,  /* ... and no thread waits: the thread frees the struct */
         ENDED
     } state;
     /* of the thread */

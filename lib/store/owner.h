@@ -18,7 +18,7 @@
  *
  * The job holds the record, not one of its processes.  Rank 0 writes the record, touches it
  * every few seconds and removes it at the end.  A few other ranks, on other nodes where there are
- * some, stand in: one of them touches the record when nobody has touched it for a while.  When
+ * some, stand in: one of them touches the record when no process has touched it for a while.  When
  * rank 0 is lost, the process that replaces it writes the record again in the background.  A record
  * is whole when it has its name, and one of the same job is replaced in one step.  Another job
  * decides as follows whether the owner of a record is alive:
@@ -26,7 +26,7 @@
  *   - On the same machine: the owner is alive if the process of the record exists (pid and
  *     start), or if any process of the job does (struct ftk_owner_job, lives).  The owner is dead
  *     if none does and all processes of the job were on this machine.
- *   - Otherwise the owner is dead if nobody touches the record for a while.  The clocks of two
+ *   - Otherwise the owner is dead if no process touches the record for a while.  The clocks of two
  *     machines are compared in one case only: the owner of a record that is ten minutes old is
  *     dead, and the record is not watched.
  *   - A relaunch by the same `ftkit run` does not wait for processes on other machines, once the
@@ -77,7 +77,7 @@ int ftk_owner_take(const char *dir, const char *context, const struct ftk_owner_
     struct ftk_owner **o);
 /* This process takes part in keeping the record of its job; touches no file itself, only its
  * thread does.  turn 0: it has replaced rank 0, and writes the record again; n > 0: it touches the
- * record when nobody has for 1 + n beats.  NULL: no memory, or no thread. */
+ * record when no process has for 1 + n beats.  NULL: no memory, or no thread. */
 struct ftk_owner *ftk_owner_stand_in(
     const char *dir, const char *context, const struct ftk_owner_job *of, int turn);
 void ftk_owner_turn(struct ftk_owner *o, int turn); /* from now on; < 0: not at all */

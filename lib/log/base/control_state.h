@@ -39,7 +39,7 @@ static inline enum ftk_control_fate ftk_control_fate(uint64_t number, uint64_t h
     return number == had + 1 ? FTK_CONTROL_HANDLE : FTK_CONTROL_GAP;
 }
 
-/* Whether no message is handled.  In a repair nobody knows yet who rolls back; a rank that rolls
+/* Whether no message is handled.  In a repair no rank knows yet who rolls back; a rank that rolls
  * back, or is new, has no state until its set is restored. */
 static inline bool ftk_control_holds(bool repairing, bool rolling_back, bool restored)
 {

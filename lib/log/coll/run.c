@@ -326,7 +326,7 @@ void ftk_coll_halt(struct ftk_req *r)
     struct ftk_coll *c = r->coll;
     for (size_t i = c->first; c->under_way && i < c->open; i++)
         if (!ftk_req_is_done(&c->reqs[i]))
-            (void)ftk_p2p_fail(&c->reqs[i], MPI_ERR_PENDING); /* nobody waits for it */
+            (void)ftk_p2p_fail(&c->reqs[i], MPI_ERR_PENDING); /* no call waits for it */
     unlink_from(c);
     r->state = FTK_REQ_INACTIVE;
 }

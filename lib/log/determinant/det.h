@@ -105,7 +105,7 @@ const struct ftk_det *ftk_det_own(uint64_t line, size_t *n);
 void ftk_det_drop(void);
 
 /* Collective over s, in a repair: a process that can read the determinants of a lost rank
- * (lost[r] != 0) sends them to all.  *all: nobody can read those of some rank.  *led: ... of a rank
+ * (lost[r] != 0) sends them to all.  *all: none can read those of some rank.  *led: ... of a rank
  * that has led the other replicas. */
 int ftk_det_search(MPI_Comm s, const int *lost, int n, bool *all, bool *led);
 /* The determinants of rank r since a line, as far as they are adopted; NULL, 0: none. */

@@ -300,7 +300,7 @@ static void halt(struct ftk_req *r)
     if (ftk_req_ops_of(r)->halt)
         ftk_req_ops_of(r)->halt(r);
     if (!ftk_req_is_done(r))
-        (void)ftk_p2p_fail(r, MPI_ERR_PENDING); /* nobody waits for it */
+        (void)ftk_p2p_fail(r, MPI_ERR_PENDING); /* no call waits for it */
     r->state = FTK_REQ_INACTIVE;
 }
 
@@ -467,7 +467,7 @@ static void release(struct ftk_req *r)
 }
 
 /* Set-up has begun requests that the lost process, or the earlier job, had completed before the
- * line.  The restore overwrites the registered variables, so nobody completes the requests that
+ * line.  The restore overwrites the registered variables, so no call completes the requests that
  * these variables hold.  Once in a process. */
 static void release_set_up(const struct ftkit_ctx *ctx)
 {

@@ -60,7 +60,7 @@ static struct {
     double since_s;
 } last_wait; /* the last call that waited */
 
-/* A wait without an end has no other sign: the ranks wait for messages that nobody sends.  Say what
+/* A wait without an end has no other sign: the ranks wait for messages that never come.  Say what
  * this rank waits for, when all ranks of the node have been waiting for long. */
 static void look_at_wait(unsigned turns)
 {

@@ -55,7 +55,7 @@ struct ftk_req_ops {
      * memory for resume(), from malloc(); the caller frees it. */
     int (*load)(
         struct ftk_loading *l, struct ftk_req *r, const uint64_t *head, bool known, void **rest);
-    /* A persistent request that set-up has started comes to rest: nobody waits for it.  A request
+    /* A persistent request that set-up has started comes to rest: no call waits for it.  A request
      * that is under way afterwards ends with an error. */
     void (*halt)(struct ftk_req *r);
     /* The request was under way at the line, and goes on from there.  Needed by kinds that are not
