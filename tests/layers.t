@@ -97,6 +97,17 @@ is($rc, 1, '... as does a member of a structure');
         . qq{extern const struct a b_table;\nconst struct a b_table = {\n    .hook = b,\n};\n});
 is($rc, 0, '... but a table is right') or diag($said);
 
+# a header declares functions of its own folder
+($rc, $said) = planted('lib/set/a.h' => "int x;\nvoid a(void);\nstatic inline void s(void)\n{\n}\n",
+    'lib/set/a' => calls('a'), 'lib/core/b' => calls('b'));
+is($rc, 0, 'a header beside its source') or diag($said);
+($rc, $said) = planted('lib/set/a.h' => "void a(void);\nvoid b(int x,\n    int y);\n",
+    'lib/set/a' => calls('a'), 'lib/core/b' => calls('b'));
+is($rc, 1, 'a header that declares a function of another folder fails');
+like($said, qr{^declared in another folder: lib/set/a\.h -> lib/core/b: b$}m, '... and is named');
+($rc, $said) = planted('lib/log/p.h' => "void a(void);\n", 'lib/log/base/a' => calls('a'));
+is($rc, 0, '... but not of a folder inside its own') or diag($said);
+
 # ---- kinds of requests -------------------------------------------------------------------
 
 my $kinds = "#define FTK_REQ_KINDS(X) \\\n    X(SEND, send) /* a send */ \\\n    X(RECV, recv)\n"

@@ -9,6 +9,7 @@
 #include "log/base/control.h"
 #include "log/base/plane.h"
 #include "log/base/words.h"
+#include "log/base/runtime.h"
 
 int courier_post(int dest, uint64_t amount, size_t words, bool later);
 int courier_wait(int source, uint64_t count);

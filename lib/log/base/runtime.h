@@ -58,6 +58,9 @@ static inline bool ftk_p2p_over_at_once(MPI_Request *real)
 /* Enter a phase other than ROLLING_BACK, for which there is ftk_log_begin_rollback(). */
 void ftk_log_enter(enum ftk_phase phase);
 
+/* The error with which calls fail while this rank rolls back. */
+int ftk_log_error(void);
+
 /* ---- failures ------------------------------------------------------------------------ */
 
 /* Whether an MPI error says that a process has failed. */

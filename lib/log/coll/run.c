@@ -20,6 +20,7 @@
 #include "log/base/dtype.h"
 #include "log/base/part.h"
 #include "log/base/queue.h"
+#include "log/base/runtime.h"
 #include "log/determinant/set_up.h"
 #include "log/request/send.h"
 

@@ -9,11 +9,13 @@
 
 #include "core/escape.h"
 #include "log/coll/coll.h"
+#include "log/mpi/construct.h"
+#include "log/mpi/idup.h"
 #include "log/request/progress.h"
 #include "log/vcomm/attr.h"
-#include "log/vcomm/comm.h"
 #include "log/vcomm/inter.h"
 #include "log/base/part.h"
+#include "log/base/runtime.h"
 
 void ftk_mpi_failed(void)
 {

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "log/coll/coll.h"
-#include "log/vcomm/comm.h"
+#include "log/mpi/construct.h"
+#include "log/mpi/idup.h"
 #include "log/vcomm/inter.h"
+#include "log/vcomm/topology.h"
 
 /* ---- making: before the exchange ----------------------------------------------------- */
 

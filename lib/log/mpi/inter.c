@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "log/coll/coll.h"
-#include "log/vcomm/comm.h"
+#include "log/mpi/construct.h"
 #include "log/vcomm/inter.h"
 #include "log/base/plane.h"
 

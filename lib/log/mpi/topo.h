@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-#include "log/vcomm/comm.h"
+#include "log/mpi/construct.h"
+#include "log/vcomm/topology.h"
 
 /* Whether vc has a topology of that kind, and the arguments for the result are there (places).  MPI
  * code; an error has gone to the error handler. */

@@ -10,6 +10,7 @@
 #include "old_image.h"
 
 #include "log/vcomm/comm.h"
+#include "log/vcomm/vcomm_image.h"
 
 enum { MAGIC, COMMS, UNEXPECTED, SETUP, CALLS, MATRIX, RANKS, TAIL, RECORD, HEAD };
 enum { ROW = 3 /* words of the matrix for each rank */ };

@@ -7,6 +7,7 @@
 #include "log/base/alone.h"
 #include "log/coll/schedule.h"
 #include "log/vcomm/comm.h"
+#include "log/vcomm/vcomm_image.h"
 #include "log/base/layer.h"
 #include "log/recovery/matrix.h"
 #include "log/mode.h"

@@ -151,8 +151,6 @@ int ftk_req_wait(struct ftk_req *r);
 /* Call this when a look has found nothing complete: the function looks for failures now and then,
  * and repairs them.  MPI_SUCCESS, or the error with which calls fail while this rank rolls back. */
 int ftk_log_progress(unsigned *turns);
-/* The error with which calls fail while this rank rolls back. */
-int ftk_log_error(void);
 /* The request is complete, with an MPI error or MPI_SUCCESS, which the function returns. */
 int ftk_req_finish(struct ftk_req *r, int error);
 /* Complete a request with an error; returns the error. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "log/vcomm/comm.h"
+#include "log/vcomm/topology.h"
 
 /* A copy, which is not NULL even if it is empty; NULL: no memory. */
 int *ftk_topo_ints(const int *from, int n)

@@ -23,6 +23,8 @@
 #include "log/vcomm/attr.h"
 #include "log/vcomm/comm.h"
 #include "log/vcomm/inter.h"
+#include "log/vcomm/topology.h"
+#include "log/vcomm/vcomm_image.h"
 #include "log/base/part.h"
 #include "replica/planes.h"
 

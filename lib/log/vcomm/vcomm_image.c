@@ -15,6 +15,7 @@
 #include "core/log_ops.h"
 #include "log/vcomm/comm.h"
 #include "log/vcomm/inter.h"
+#include "log/vcomm/vcomm_image.h"
 #include "log/base/plane.h"
 
 enum { HEAD = 3, NUMBERS = 6, LISTS = 8 };
