@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "log/base/part.h"
-#include "log/coll.h"
+#include "log/coll/schedule.h"
 #include "log/request/match.h"
 #include "log/request/progress.h"
 #include "log/request/req_ops.h"
@@ -27,13 +27,13 @@ static void say_given_up(const struct ftk_req *r)
 }
 
 /* End the receives of set-up that are still incomplete: their messages are in the line, or came
- * behind it.  A receive that the lost process has cancelled waits for the cancel, unless nobody can
- * call it any more: the receive would keep this rank from cutting for ever. */
+ * behind it.  A receive that the lost process has cancelled waits for the cancel, unless its handle
+ * is lost: the receive would keep this rank from cutting for ever. */
 static void give_up_receives(void)
 {
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next;
-        if (r->kind != FTK_REQ_RECV || (r->replay.cancel == FTK_CANCEL_DONE && is_held(r)))
+        if (!ftk_req_is_receive(r) || (r->replay.cancel == FTK_CANCEL_DONE && is_held(r)))
             continue;
         if (is_held(r))
             say_given_up(r);
