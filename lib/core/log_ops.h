@@ -38,6 +38,7 @@ struct ftk_message {
 
 /* A handle of MPI that a variable of the program has. */
 enum ftk_handle_kind { FTK_HANDLE_COMM, FTK_HANDLE_REQUEST, FTK_HANDLE_MESSAGE };
+enum { FTK_HANDLE_KINDS = FTK_HANDLE_MESSAGE + 1 };
 struct ftk_handle {
     enum ftk_handle_kind kind;
     union {
@@ -45,6 +46,31 @@ struct ftk_handle {
         MPI_Request request;
         MPI_Message message; /* that a probe has matched */
     };
+};
+
+/* What the log does for each kind of handle; described below, at the functions that call it. */
+struct ftk_handle_ops {
+    int64_t (*number)(struct ftk_handle h);
+    int (*back)(int64_t number, struct ftk_handle *h);
+    struct ftk_handle (*f2c)(MPI_Fint handle);
+    MPI_Fint (*c2f)(struct ftk_handle h);
+};
+
+/* What happens to a context, and is no question to the log; described below, at the functions that
+ * say it.  A moment is a row of a table in the log. */
+enum ftk_log_moment {
+    FTK_LOG_AT_START,
+    FTK_LOG_AT_LOOP,
+    FTK_LOG_AT_CLOSE,
+    FTK_LOG_AT_FAILURE,
+    FTK_LOG_AT_FAILED_ATTEMPT,
+    FTK_LOG_AT_RESTORED,
+    FTK_LOG_AT_SET_FOUND,
+    FTK_LOG_AT_LOADED,
+    FTK_LOG_AT_LEAVING_LINE,
+    FTK_LOG_AT_COMMIT,
+    FTK_LOG_AT_GIVE_UP,
+    FTK_LOG_MOMENTS
 };
 
 /* What other rooms ask the log. */
@@ -59,15 +85,11 @@ struct ftk_log_facts {
 
 /* The functions are described below, at the functions that call them. */
 struct ftk_log_ops {
-    int (*start)(struct ftkit_ctx *ctx);
-    void (*close)(struct ftkit_ctx *ctx);
+    int (*at)(struct ftkit_ctx *ctx, enum ftk_log_moment moment);
     struct ftk_log_facts (*facts)(const struct ftkit_ctx *ctx);
     void (*stats)(ftkit_info *info);
     int (*matrix)(struct ftkit_ctx *ctx, struct ftk_chan *ch);
-    int64_t (*handle_number)(struct ftk_handle h);
-    int (*handle_back)(int64_t number, struct ftk_handle *h);
-    struct ftk_handle (*handle_f2c)(enum ftk_handle_kind kind, MPI_Fint handle);
-    MPI_Fint (*handle_c2f)(struct ftk_handle h);
+    const struct ftk_handle_ops *const *handles; /* [FTK_HANDLE_KINDS] */
     int (*decide)(void *data, size_t bytes);
     bool (*enter)(const char *call);
     void (*leave)(void);
@@ -77,26 +99,18 @@ struct ftk_log_ops {
         struct ftkit_ctx *ctx, MPI_Comm s, int root, const int *lost, int n, bool *all, bool *led);
     int (*quiesce)(
         struct ftkit_ctx *ctx, const struct ftk_log_repair *r, bool *missed, uint64_t *next);
-    int (*discard)(struct ftkit_ctx *ctx);
     int (*install)(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
-    void (*pass_line)(struct ftkit_ctx *ctx);
     bool (*replayed)(struct ftkit_ctx *ctx, bool at_line, int *code);
     int (*outcome)(struct ftkit_ctx *ctx, bool at_line, int code);
     void (*keep_going)(void);
-    void (*restored)(struct ftkit_ctx *ctx, uint64_t set);
-    void (*enter_loop)(void);
-    int (*leave_set_up)(struct ftkit_ctx *ctx, int rc);
-    int (*loaded)(struct ftkit_ctx *ctx, int rc);
     /* at the line */
     int64_t (*calls_left)(const struct ftkit_ctx *ctx, bool emptied);
     int (*drain)(struct ftk_chan *ch);
     uint64_t (*messages_sum)(void);
     int (*messages)(struct ftk_message **list, size_t *n);
-    void (*line_end)(struct ftkit_ctx *ctx, bool committed);
     /* lines apart */
     int (*checkpoint)(struct ftkit_ctx *ctx);
     int (*settle)(struct ftkit_ctx *ctx, struct ftk_chan *ch);
-    void (*freeze)(void);
 };
 
 /* The log calls this function of a layer above it: repair the context, in a call of the program. */
@@ -113,17 +127,21 @@ static inline bool ftk_log_of(const struct ftkit_ctx *ctx)
     return ctx->log != NULL;
 }
 
+static inline int ftk_log_at(struct ftkit_ctx *ctx, enum ftk_log_moment moment)
+{
+    return ctx->log ? ctx->log->at(ctx, moment) : FTKIT_OK;
+}
+
 /* The working ranks are known, and ftkit_open() is about to return: from now on the log handles the
  * program's calls. */
 static inline int ftk_log_start(struct ftkit_ctx *ctx)
 {
-    return ctx->log ? ctx->log->start(ctx) : FTKIT_OK;
+    return ftk_log_at(ctx, FTK_LOG_AT_START);
 }
 
 static inline void ftk_log_close(struct ftkit_ctx *ctx)
 {
-    if (ctx->log)
-        ctx->log->close(ctx);
+    (void)ftk_log_at(ctx, FTK_LOG_AT_CLOSE);
 }
 
 /* The program's last call of MPI, for messages; "an MPI call" without the log. */
@@ -158,7 +176,7 @@ static inline MPI_Comm ftk_program_comm(const struct ftkit_ctx *ctx)
 enum { FTK_NO_HANDLE = -1, FTK_FOREIGN_HANDLE = -2 };
 static inline int64_t ftk_log_handle_number(const struct ftkit_ctx *ctx, struct ftk_handle h)
 {
-    return ctx->log->handle_number(h);
+    return ctx->log->handles[h.kind]->number(h);
 }
 
 /* The object that has that number in the set that is being restored, or a null handle.  *h is the
@@ -166,18 +184,18 @@ static inline int64_t ftk_log_handle_number(const struct ftkit_ctx *ctx, struct 
 static inline int ftk_log_handle_back(
     const struct ftkit_ctx *ctx, int64_t number, struct ftk_handle *h)
 {
-    return ctx->log->handle_back(number, h);
+    return ctx->log->handles[h->kind]->back(number, h);
 }
 
 /* Fortran handles. */
 static inline struct ftk_handle ftk_log_handle_f2c(
     const struct ftkit_ctx *ctx, enum ftk_handle_kind kind, MPI_Fint handle)
 {
-    return ctx->log->handle_f2c(kind, handle);
+    return ctx->log->handles[kind]->f2c(handle);
 }
 static inline MPI_Fint ftk_log_handle_c2f(const struct ftkit_ctx *ctx, struct ftk_handle h)
 {
-    return ctx->log->handle_c2f(h);
+    return ctx->log->handles[h.kind]->c2f(h);
 }
 
 /* This thread enters a call of ftkit that all ranks make together, or leaves it.  False: another
@@ -239,7 +257,7 @@ static inline int ftk_log_quiesce(
 /* The attempt has failed: discard what the log has made in it. */
 static inline int ftk_log_discard(struct ftkit_ctx *ctx)
 {
-    return ctx->log ? ctx->log->discard(ctx) : FTKIT_OK;
+    return ftk_log_at(ctx, FTK_LOG_AT_FAILED_ATTEMPT);
 }
 
 /* The second half, when the ranks have agreed: roll back, suppress, resend. */
@@ -258,8 +276,7 @@ static inline bool ftk_log_repeats(const struct ftkit_ctx *ctx)
  * further call of those at the line (ftk_policy_at_line()), whatever other ranks have made. */
 static inline void ftk_log_pass_line(struct ftkit_ctx *ctx)
 {
-    if (ctx->log)
-        ctx->log->pass_line(ctx);
+    (void)ftk_log_at(ctx, FTK_LOG_AT_LEAVING_LINE);
 }
 
 /* For a collective call of ftkit that makes no line: whether other ranks have completed the call
@@ -294,28 +311,29 @@ static inline bool ftk_log_rolling_back(const struct ftkit_ctx *ctx)
 /* The regions are restored to the line, set (0: there is no line). */
 static inline void ftk_log_restored(struct ftkit_ctx *ctx, uint64_t set)
 {
-    if (ctx->log)
-        ctx->log->restored(ctx, set);
+    if (set > 0)
+        (void)ftk_log_at(ctx, FTK_LOG_AT_RESTORED);
 }
 
 /* The first ftkit_recover() is about to return: the requests of the line begin. */
 static inline void ftk_log_enter_loop(struct ftkit_ctx *ctx)
 {
-    if (ctx->log)
-        ctx->log->enter_loop();
+    (void)ftk_log_at(ctx, FTK_LOG_AT_LOOP);
 }
 
 /* Collective: at a start this rank has found the set that it will restore, or rc is its error.
  * Drop the messages of set-up.  Returns the code. */
 static inline int ftk_log_leave_set_up(struct ftkit_ctx *ctx, int rc)
 {
-    return ctx->log ? ctx->log->leave_set_up(ctx, rc) : rc;
+    const int dropped = ftk_log_at(ctx, FTK_LOG_AT_SET_FOUND);
+    return rc == FTKIT_OK ? dropped : rc;
 }
 
 /* At a start this rank has restored the line, or rc is its error; returns the code. */
 static inline int ftk_log_loaded(struct ftkit_ctx *ctx, int rc)
 {
-    return ctx->log ? ctx->log->loaded(ctx, rc) : rc;
+    (void)ftk_log_at(ctx, rc == FTKIT_OK ? FTK_LOG_AT_LOADED : FTK_LOG_AT_GIVE_UP);
+    return rc;
 }
 
 /* Whether the line is of an earlier job: a replacement could not replay the set-up. */
@@ -374,8 +392,7 @@ static inline int ftk_messages_order(const struct ftk_message *a, const struct f
  * before it are not needed again; otherwise the set is given up. */
 static inline void ftk_log_line_end(struct ftkit_ctx *ctx, bool committed)
 {
-    if (ctx->log)
-        ctx->log->line_end(ctx, committed);
+    (void)ftk_log_at(ctx, committed ? FTK_LOG_AT_COMMIT : FTK_LOG_AT_GIVE_UP);
 }
 
 /* ---- lines apart: checkpoint.line = apart ------------------------------------------------ */
@@ -403,8 +420,7 @@ static inline int ftk_log_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 /* A repair begins: no message of an open set is under way any more. */
 static inline void ftk_log_freeze(struct ftkit_ctx *ctx)
 {
-    if (ctx->log)
-        ctx->log->freeze();
+    (void)ftk_log_at(ctx, FTK_LOG_AT_FAILURE);
 }
 
 #endif

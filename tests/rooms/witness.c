@@ -13,7 +13,7 @@ static struct {
     uint64_t begun, started, in_loop, stopped, asked; /* the life of the log, and its figures */
     uint64_t looks, served, turns, cuts, back, forgotten, waits;
     uint64_t settled, given_up, over; /* sets */
-    uint64_t quiet_begun, abandoned, epochs, sets, installed, stayed, replayed, again;
+    uint64_t frozen, quiet_begun, abandoned, epochs, sets, installed, stayed, replayed, again;
     uint64_t prepared, heard, wrong, drained, withdrawn, quiet, exchanged; /* in repairs */
     uint64_t restored; /* by the system region, which is restored before the region of the log */
     uint64_t lines;    /* of the job: a rank that rolls back has them from its set */
@@ -202,6 +202,11 @@ static int exchange(const struct ftk_log_repair *r, uint64_t lines)
     return FTKIT_OK;
 }
 
+static void freeze(void)
+{
+    seen.frozen++;
+}
+
 static int abandon(void)
 {
     seen.abandoned++;
@@ -303,15 +308,16 @@ static void close_witness(void)
         (unsigned long long)seen.started, (unsigned long long)seen.in_loop,
         (unsigned long long)seen.stopped, seen.served > 0, seen.asked > 0);
     ftk_report(FTKIT_DEBUG,
-        "context %s: rank %d: the witness saw %llu quiesces, %llu epochs, %llu sets, %llu installs, "
-        "%llu stays, %llu set-ups, %llu restores; %llu settled, %llu given up, %llu over, "
-        "%llu abandoned",
+        "context %s: rank %d: the witness saw %llu quiesces, %llu epochs, %llu sets, %llu "
+        "installs, %llu stays, %llu set-ups, %llu restores; %llu freezes, %llu settled, %llu given "
+        "up, %llu over, %llu abandoned",
         ftk_log.ctx->cfg.name, ftk_log.me, (unsigned long long)seen.quiet_begun,
         (unsigned long long)seen.epochs, (unsigned long long)seen.sets,
         (unsigned long long)seen.installed, (unsigned long long)seen.stayed,
         (unsigned long long)seen.replayed, (unsigned long long)seen.again,
-        (unsigned long long)seen.settled, (unsigned long long)seen.given_up,
-        (unsigned long long)seen.over, (unsigned long long)seen.abandoned);
+        (unsigned long long)seen.frozen, (unsigned long long)seen.settled,
+        (unsigned long long)seen.given_up, (unsigned long long)seen.over,
+        (unsigned long long)seen.abandoned);
     memset(&seen, 0, sizeof seen);
 }
 
@@ -341,6 +347,7 @@ const struct ftk_part ftk_part_witness = { .begin = begin,
     .withdraw = withdraw,
     .quiesced = quiesced,
     .exchange = exchange,
+    .freeze = freeze,
     .abandon = abandon,
     .new_epoch = new_epoch,
     .settle_set = settle_set,

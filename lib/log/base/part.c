@@ -171,6 +171,11 @@ void ftk_parts_cut_over(void)
     EACH(cut_over);
 }
 
+void ftk_parts_freeze(void)
+{
+    EACH(freeze);
+}
+
 int ftk_parts_prepare(const struct ftk_log_repair *r)
 {
     UNTIL_ERROR(prepare, r);

@@ -115,6 +115,9 @@ struct ftk_part {
      * been no set. */
     void (*cut_over)(void);
 
+    /* A failure is known, and a repair begins: nothing of an open set is under way any more. */
+    void (*freeze)(void);
+
     /* ---- the first half of a repair, in this order (recovery/recovery.c) ----
      * A further failure repeats it.  r->is_new: replaced ranks, whose processes are dead. */
 
@@ -233,6 +236,7 @@ int ftk_parts_cut(bool apart);
 void ftk_parts_line(enum ftk_pass kind, bool first);
 void ftk_parts_discard(void);
 void ftk_parts_cut_over(void);
+void ftk_parts_freeze(void);
 int ftk_parts_prepare(const struct ftk_log_repair *r);
 void ftk_parts_quiesce(const struct ftk_log_repair *r);
 void ftk_parts_announce(int rank, uint64_t *numbers);

@@ -394,7 +394,7 @@ int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 
 /* ---- failures ------------------------------------------------------------------------ */
 
-void ftk_apart_freeze(void)
+static void freeze(void)
 {
     (void)happens(FTK_ON_FAILURE);
 }
@@ -422,7 +422,7 @@ static int roll_back(const struct ftk_rollback *b)
 
 static void close_apart(void)
 {
-    ftk_apart_freeze();
+    freeze();
     (void)roll_back(NULL);
     memset(&apart, 0, sizeof apart);
     memset(&ftk_apart, 0, sizeof ftk_apart);
@@ -444,6 +444,7 @@ const struct ftk_part ftk_part_apart = { .serves = if_apart,
     .close = close_apart,
     .figures = figures,
     .turn = turn,
+    .freeze = freeze,
     .settle_set = settle_set,
     .stay = stay,
     .roll_back = roll_back };

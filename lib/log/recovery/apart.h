@@ -8,13 +8,11 @@
 
 #include "core/log_ops.h"
 
-/* In ftkit_checkpoint(), after the first line (log_ops.h: cut). */
+/* In ftkit_checkpoint(), after the first line (log_ops.h: checkpoint). */
 int ftk_apart_checkpoint(struct ftkit_ctx *ctx);
 /* The set of a halt is committed: all calls fail. */
 bool ftk_apart_is_halted(void);
 /* Collective, in another call of ftkit that all ranks make together (log_ops.h: settle). */
 int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch);
-/* A repair begins: nothing of a set is under way any more (log_ops.h: freeze). */
-void ftk_apart_freeze(void);
 
 #endif

@@ -28,18 +28,19 @@ bool ftk_calls_repeats(void)
     return ftk_log.calls.seq < ftk_log.calls.n;
 }
 
-void ftk_calls_pass_line(struct ftkit_ctx *ctx)
+int ftk_calls_pass_line(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
     while (ftk_calls_repeats() && l->calls.outs[l->calls.seq].at_line)
         ftk_policy_set_event(ctx, l->calls.outs[l->calls.seq++].next_event);
+    return FTKIT_OK;
 }
 
 bool ftk_calls_replayed(struct ftkit_ctx *ctx, bool at_line, int *code)
 {
     struct ftk_log *l = &ftk_log;
     if (!at_line)
-        ftk_calls_pass_line(ctx);
+        (void)ftk_calls_pass_line(ctx);
     if (at_line && l->line.shunned
         && !(ftk_calls_repeats() && l->calls.outs[l->calls.seq].at_line)) {
         *code = FTKIT_OK;

@@ -249,24 +249,22 @@ void ftk_line_end(struct ftkit_ctx *ctx, bool committed)
 
 /* All messages of set-up have been delivered or are in the line, so none has to be sent again, and
  * none may come when the line is restored. */
-int ftk_line_leave_set_up(struct ftkit_ctx *ctx, int rc)
+int ftk_line_leave_set_up(struct ftkit_ctx *ctx)
 {
     struct ftk_chan ch = ftk_chan_of(ctx);
-    int drained = drain_set_up(&ch);
+    const int rc = drain_set_up(&ch);
     ftk_unexp_clear();
-    return rc == FTKIT_OK ? drained : rc;
+    return rc;
 }
 
-int ftk_line_loaded(struct ftkit_ctx *ctx, int rc)
+int ftk_line_loaded(struct ftkit_ctx *ctx)
 {
     ftk_line_end(ctx, false);
-    if (rc == FTKIT_OK) {
-        ftk_line_end(ctx, true);
-        ftk_log.line.calls = 1; /* see ftk_policy_reset() */
-        ftk_log.line.of_earlier_job = true;
-        ftk_policy_ask(ctx, 1); /* a set with the set-up of this job */
-    }
-    return rc;
+    ftk_line_end(ctx, true);
+    ftk_log.line.calls = 1; /* see ftk_policy_reset() */
+    ftk_log.line.of_earlier_job = true;
+    ftk_policy_ask(ctx, 1); /* a set with the set-up of this job */
+    return FTKIT_OK;
 }
 
 bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx)

@@ -18,8 +18,10 @@ int ftk_recovery_install(struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
 enum ftk_phase ftk_recovery_phase(void);
 
 int ftk_line_drain(struct ftk_chan *ch);
-int ftk_line_leave_set_up(struct ftkit_ctx *ctx, int rc);
-int ftk_line_loaded(struct ftkit_ctx *ctx, int rc);
+/* At a start this rank has found the set that it will restore: drop the messages of set-up. */
+int ftk_line_leave_set_up(struct ftkit_ctx *ctx);
+/* ... and has restored it. */
+int ftk_line_loaded(struct ftkit_ctx *ctx);
 bool ftk_line_of_earlier_job(const struct ftkit_ctx *ctx);
 void ftk_line_end(struct ftkit_ctx *ctx, bool committed);
 
@@ -38,9 +40,11 @@ MPI_Message ftk_requests_message_back(int64_t number);
 /* calls.c, for the table of log_ops.h */
 void ftk_calls_reschedule(uint64_t next_event);
 bool ftk_calls_repeats(void);
-void ftk_calls_pass_line(struct ftkit_ctx *ctx);
+int ftk_calls_pass_line(struct ftkit_ctx *ctx);
 bool ftk_calls_replayed(struct ftkit_ctx *ctx, bool at_line, int *code);
 int ftk_calls_outcome(struct ftkit_ctx *ctx, bool at_line, int code);
+/* handles.c: [FTK_HANDLE_KINDS] */
+extern const struct ftk_handle_ops *const ftk_handle_kinds[FTK_HANDLE_KINDS];
 /* teams.c: the team of each rank, the same on all ranks; NULL: not known yet. */
 const int *ftk_teams(void);
 /* teams.c: what rank 0 says of them at an opening. */

@@ -4,25 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "detect/detect.h"
 #include "log/base/alone.h"
-#include "log/coll/schedule.h"
-#include "log/vcomm/comm.h"
-#include "log/vcomm/vcomm_image.h"
 #include "log/base/layer.h"
 #include "log/recovery/matrix.h"
 #include "log/mode.h"
 #include "log/determinant/det.h"
 #include "log/request/progress.h"
 #include "log/request/req_ops.h"
-#include "log/base/control.h"
-#include "log/base/runtime.h"
 #include "log/recovery/recovery.h"
-#include "log/determinant/set_up.h"
 #include "set/checkpoint.h"
 #include "apart.h"
 #include "state.h"
-#include "steps.h"
-#include "tail.h"
 
 /* ---- opening and closing ------------------------------------------------------------- */
 
@@ -36,7 +29,7 @@ static int start_log(struct ftkit_ctx *ctx)
     return rc;
 }
 
-static void close_log(struct ftkit_ctx *ctx)
+static int close_log(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
     if (l->on) {
@@ -48,22 +41,21 @@ static void close_log(struct ftkit_ctx *ctx)
     ftk_parts_close();
     memset(l, 0, sizeof *l);
     ctx->log = NULL;
+    return FTKIT_OK;
 }
 
 /* ---- rollback ------------------------------------------------------------------------ */
 
-static void restored(struct ftkit_ctx *ctx, uint64_t set)
+static int restored(struct ftkit_ctx *ctx)
 {
     struct ftk_log *l = &ftk_log;
-    if (set == 0)
-        return;
     ftk_line_restored();
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup()) {
         ftk_policy_back(ctx, l->line.calls, l->line.next_event);
     }
     if (ftk_log_is_rolling_back())
         ftk_report(FTKIT_DEBUG, "context %s: rank %d is back at set %llu", ctx->cfg.name, ctx->rank,
-            (unsigned long long)set);
+            (unsigned long long)ctx->restored);
     if (ftk_log_replays_setup())
         ftk_parts_set_up_over();
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup())
@@ -73,19 +65,59 @@ static void restored(struct ftkit_ctx *ctx, uint64_t set)
         ftk_repair_flaw(ctx, FTKIT_ERR_NOMEM); /* the next census has it */
         ftk_detect_raise(ctx);
     }
+    return FTKIT_OK;
 }
 
 /* Set-up is over. */
-static void enter_loop(void)
+static int enter_loop(struct ftkit_ctx *ctx)
 {
+    (void)ctx;
     ftk_log.in_set_up = false;
     ftk_parts_enter_loop();
+    return FTKIT_OK;
+}
+
+static int freeze(struct ftkit_ctx *ctx)
+{
+    (void)ctx;
+    ftk_parts_freeze();
+    return FTKIT_OK;
 }
 
 static int abandon(struct ftkit_ctx *ctx)
 {
     (void)ctx;
     return ftk_parts_abandon();
+}
+
+static int commit(struct ftkit_ctx *ctx)
+{
+    ftk_line_end(ctx, true);
+    return FTKIT_OK;
+}
+
+static int give_up(struct ftkit_ctx *ctx)
+{
+    ftk_line_end(ctx, false);
+    return FTKIT_OK;
+}
+
+static int at(struct ftkit_ctx *ctx, enum ftk_log_moment moment)
+{
+    static int (*const moments[FTK_LOG_MOMENTS])(struct ftkit_ctx *) = {
+        [FTK_LOG_AT_START] = start_log,
+        [FTK_LOG_AT_LOOP] = enter_loop,
+        [FTK_LOG_AT_CLOSE] = close_log,
+        [FTK_LOG_AT_FAILURE] = freeze,
+        [FTK_LOG_AT_FAILED_ATTEMPT] = abandon,
+        [FTK_LOG_AT_RESTORED] = restored,
+        [FTK_LOG_AT_SET_FOUND] = ftk_line_leave_set_up,
+        [FTK_LOG_AT_LOADED] = ftk_line_loaded,
+        [FTK_LOG_AT_LEAVING_LINE] = ftk_calls_pass_line,
+        [FTK_LOG_AT_COMMIT] = commit,
+        [FTK_LOG_AT_GIVE_UP] = give_up,
+    };
+    return moments[moment](ctx);
 }
 
 static struct ftk_log_facts facts(const struct ftkit_ctx *ctx)
@@ -96,59 +128,6 @@ static struct ftk_log_facts facts(const struct ftkit_ctx *ctx)
         .repeats = ftk_calls_repeats(),
         .of_earlier_job = ftk_line_of_earlier_job(ctx),
         .rolling_back = ftk_log_is_rolling_back() && !ftk_apart_is_halted() };
-}
-
-/* ---- handles of the program's variables ------------------------------------------------ */
-
-static int64_t handle_number(struct ftk_handle h)
-{
-    switch (h.kind) {
-    case FTK_HANDLE_COMM:
-        return ftk_vcomm_image_context(h.comm);
-    case FTK_HANDLE_REQUEST:
-        return ftk_requests_number(h.request);
-    default:
-        return ftk_requests_message_number(h.message);
-    }
-}
-
-static int handle_back(int64_t number, struct ftk_handle *h)
-{
-    if (h->kind == FTK_HANDLE_COMM)
-        return ftk_vcomm_of_context(number > INT32_MAX ? -1 : (int)number, &h->comm);
-    if (h->kind == FTK_HANDLE_REQUEST)
-        h->request = ftk_requests_back(number);
-    else
-        h->message = ftk_requests_message_back(number);
-    return FTKIT_OK;
-}
-
-static struct ftk_handle handle_f2c(enum ftk_handle_kind kind, MPI_Fint handle)
-{
-    struct ftk_handle h = { .kind = kind };
-    switch (kind) {
-    case FTK_HANDLE_COMM:
-        h.comm = PMPI_Comm_f2c(handle);
-        break;
-    case FTK_HANDLE_REQUEST:
-        h.request = ftk_mpi_Request_f2c(handle);
-        break;
-    default:
-        h.message = ftk_mpi_Message_f2c(handle);
-    }
-    return h;
-}
-
-static MPI_Fint handle_c2f(struct ftk_handle h)
-{
-    switch (h.kind) {
-    case FTK_HANDLE_COMM:
-        return PMPI_Comm_c2f(h.comm);
-    case FTK_HANDLE_REQUEST:
-        return ftk_mpi_Request_c2f(h.request);
-    default:
-        return ftk_mpi_Message_c2f(h.message);
-    }
 }
 
 static int decide(void *data, size_t bytes)
@@ -182,39 +161,27 @@ void ftk_session_begin(void)
 /* ---- the table of the log (log_ops.h) ------------------------------------------------ */
 
 static const struct ftk_log_ops log_ops = {
-    .start = start_log,
-    .close = close_log,
+    .at = at,
     .facts = facts,
     .stats = ftk_parts_figures,
     .matrix = ftk_matrix_save,
-    .handle_number = handle_number,
-    .handle_back = handle_back,
-    .handle_f2c = handle_f2c,
-    .handle_c2f = handle_c2f,
+    .handles = ftk_handle_kinds,
     .decide = decide,
     .enter = ftk_alone_enter,
     .leave = ftk_alone_leave,
     .sound = ftk_alone_check,
     .search = ftk_recovery_search,
     .quiesce = ftk_recovery_quiesce,
-    .discard = abandon,
     .install = ftk_recovery_install,
-    .pass_line = ftk_calls_pass_line,
     .replayed = ftk_calls_replayed,
     .outcome = ftk_calls_outcome,
     .keep_going = ftk_p2p_keep_going,
-    .restored = restored,
-    .enter_loop = enter_loop,
-    .leave_set_up = ftk_line_leave_set_up,
-    .loaded = ftk_line_loaded,
     .calls_left = ftk_slog_calls_left,
     .drain = ftk_line_drain,
     .messages_sum = ftk_slog_sum,
     .messages = ftk_slog_list,
     .checkpoint = ftk_apart_checkpoint,
     .settle = ftk_apart_settle,
-    .freeze = ftk_apart_freeze,
-    .line_end = ftk_line_end,
 };
 
 int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)
