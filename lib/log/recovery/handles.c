@@ -1,5 +1,5 @@
-/* The handles of MPI that variables of the program have, in a set and in Fortran: a row of functions
- * for each kind (core/log_ops.h).
+/* The handles of MPI that variables of the program have, in a set and in Fortran: functions for
+ * each kind (core/log_ops.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "log/request/progress.h"
