@@ -37,7 +37,7 @@ for my $n (4, 3) {
         'an exhausted heap is named');
 }
 
-for (['contexts, and calls without a type'], map { ["threads, level $_", 'thread', $_] } 0, 1, 2, 3) {
+for (['contexts, and calls without a type'], ['no shmem_finalize', 'exit'], map { ["threads, level $_", 'thread', $_] } 0, 1, 2, 3) {
     my ($what, @args) = @$_;
     my $j = pes('contexts', n => 2, spares => 0, args => \@args);
     ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK \d+$/m, "each call gives what it has to: $what")
@@ -74,6 +74,12 @@ for my $m (sort keys %mistakes) {
     ok($j->{rc} != 0 && $j->{log} =~ /shmem: PE \d: $mistakes{$m}/, "a mistake is named: $m")
         or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
 }
+{
+    my $j = pes('jacobi', n => 2, spares => 0, args => [':', '-n', 2, "$programs/spin"]);
+    ok($j->{rc} != 0 && $j->{log} =~ /shmem: PE \d: shmem_init: the PEs have other variables: run the same program/,
+        'other programs with other variables are named') or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
+}
+
 my $context = 'no such context: it is destroyed,? (?:or )?newer than the last set';
 my %contexts = (
     put => "shmem_ctx_long_p: $context",
@@ -158,6 +164,14 @@ for my $how (qw(test lock get look mistake)) {
         or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
 }
 
+# ---- a PE is lost inside of shmem_init: the program begins, and has lost nothing
+
+for my $die ('0 before', '2 before', '1 after', '3 after') {
+    my $j = pes('begin', n => 4, spares => 1, env => { DIE => $die });
+    ok($j->{rc} == 0 && (-e "$j->{dir}/died" || is_skipped()) && $j->{log} =~ /^\0?first 0, lost 0, sum 10$/m,
+        "a PE is lost inside of shmem_init: $die the set") or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
+}
+
 # ---- the job begins again
 
 {
@@ -182,6 +196,30 @@ my $files = { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS 
         env => { %$files, KILLS => '2 20 2', FTKIT_RECOVER_SUPPLY => 'spare' });
     is(verdict($j, 4, @kills), '', 'the job is lost: a relaunch goes on from the file system');
     like($j->{log}, qr/restored set 2[02] from files/, '... and not from the begin');
+}
+
+# ---- C++
+
+SKIP: {
+    my ($mpicxx) = slurp(build() . '/mpi.mk') =~ /^MPICXX := (.*)$/m;
+    skip('no compiler for C++', 1) if !$mpicxx || system("command -v '$mpicxx' >/dev/null") != 0;
+    my $source = write_file(scratch() . '/complex.cpp', <<'END');
+#include <complex.h>
+#include <shmem.h>
+static float _Complex a[2];
+static std::complex<double> b[2];
+long sync_[SHMEM_REDUCE_SYNC_SIZE];
+int main()
+{
+    shmem_init();
+    shmem_complexf_sum_to_all(&a[0], &a[1], 1, 0, 0, 1, a, sync_);
+    shmem_complexd_prod_to_all(&b[0], &b[1], 1, 0, 0, 1, b, sync_);
+    shmem_ctx_t ctx = SHMEM_CTX_DEFAULT;
+    shmem_ctx_quiet(ctx);
+}
+END
+    builds('complex numbers of C and of C++', 60, "$mpicxx -std=c++17 -Wall -Wextra -Werror -I" . top()
+        . '/bindings/shmem -c -o ' . scratch() . "/complex.o $source");
 }
 
 # ---- programs that cannot be saved

@@ -23,7 +23,11 @@ enum { TEXT_BYTES = 512 };
 
 _Noreturn static void end(const char *text)
 {
+    int closed;
     fprintf(stderr, "shmem: PE %d: %s\n", ftk_shmem.me, text);
+    MPI_Finalized(&closed);
+    if (closed) /* no call can end the other PEs, which end by themselves */
+        exit(EXIT_FAILURE);
     (void)ftkit_abort(MPI_COMM_WORLD, EXIT_FAILURE); /* does not return */
     abort();
 }
@@ -178,6 +182,13 @@ static void begin_mpi(int level)
         MPI_Init_thread(NULL, NULL, level, &given); /* an error ends the job */
 }
 
+static void finalize_at_exit(int status, void *arg)
+{
+    const bool is_child = (pid_t)(intptr_t)arg != getpid(); /* of fork() */
+    if (status == 0 && ftk_shmem.ft && !is_child)
+        shmem_finalize();
+}
+
 static void init(int level)
 {
     struct ftk_shmem *s = &ftk_shmem;
@@ -198,6 +209,8 @@ static void init(int level)
     s->is_new = info.incarnation > 0;
     s->restored = set > 0 && ftk_shmem_heap_saved();
     s->begins = !s->restored;
+    if (on_exit(finalize_at_exit, (void *)(intptr_t)getpid()) != 0)
+        ftk_shmem_end("shmem_init: no memory");
     if (s->begins)
         begin();
 }
@@ -242,6 +255,10 @@ _Noreturn static void give_up(void)
 void shmem_finalize(void)
 {
     struct ftk_shmem *s = &ftk_shmem;
+    int closed = false;
+    MPI_Finalized(&closed);
+    if (!s->ft && closed) /* a second call */
+        return;
     (void)ftk_shmem_ready("shmem_finalize"); /* after a loss ftkit_finish() says so */
     (void)ftk_shmem_flush_all("shmem_finalize");
     const int rc = ftkit_finish(s->ft);
@@ -266,21 +283,11 @@ void shmem_finalize(void)
     MPI_Finalize();
 }
 
-static void finalize_at_exit(int status, void *arg)
-{
-    const bool is_child = (pid_t)(intptr_t)arg != getpid(); /* of fork() */
-    if (status == 0 && ftk_shmem.ft && !is_child)
-        shmem_finalize();
-}
-
 void start_pes(int npes)
 {
     (void)npes; /* the standard ignores this number, too */
-    if (ftk_shmem.ft)
-        return;
-    shmem_init();
-    if (on_exit(finalize_at_exit, (void *)(intptr_t)getpid()) != 0)
-        ftk_shmem_end("start_pes: no memory");
+    if (!ftk_shmem.ft)
+        shmem_init();
 }
 
 void shmem_global_exit(int status)

@@ -132,6 +132,7 @@ enum shmem_cmp {
 
 /* ---- The library ----------------------------------------------------------------------- */
 
+/** An exit of the program with code 0 calls shmem_finalize(). */
 SHMEM_API void shmem_init(void);
 SHMEM_API void shmem_finalize(void);
 SHMEM_API void shmem_global_exit(int status);
@@ -150,7 +151,7 @@ enum { SHMEM_THREAD_SINGLE, SHMEM_THREAD_FUNNELED, SHMEM_THREAD_SERIALIZED, SHME
 SHMEM_API int shmem_init_thread(int requested, int *provided);
 SHMEM_API void shmem_query_thread(int *provided);
 
-/** As shmem_init(); shmem_finalize() is called at the end of the program. */
+/** As shmem_init(), which it calls once. */
 SHMEM_API void start_pes(int npes);
 SHMEM_API int _my_pe(void);
 SHMEM_API int _num_pes(void);
@@ -415,6 +416,25 @@ static inline void shmem_restart_pes(int *pes, size_t *numpes)
 {
     shmem_restart_pes(pes, *numpes);
 }
+#if defined(__GNUC__)
+/* Complex numbers of C in C++. */
+__extension__ typedef _Complex float shmem_ft_complexf;
+__extension__ typedef _Complex double shmem_ft_complexd;
+#define SHMEM_COMPLEX_CALL(name, type, op)                                                         \
+    static inline void shmem_##name##_##op##_to_all(shmem_ft_##name *dest,                         \
+        const shmem_ft_##name *source, int nreduce, int PE_start, int logPE_stride, int PE_size,   \
+        shmem_ft_##name *pWrk, long *pSync)                                                        \
+    {                                                                                              \
+        shmem_##name##_##op##_to_all(reinterpret_cast<std::complex<type> *>(dest),                 \
+            reinterpret_cast<const std::complex<type> *>(source), nreduce, PE_start, logPE_stride, \
+            PE_size, reinterpret_cast<std::complex<type> *>(pWrk), pSync);                         \
+    }
+SHMEM_COMPLEX_CALL(complexf, float, sum)
+SHMEM_COMPLEX_CALL(complexf, float, prod)
+SHMEM_COMPLEX_CALL(complexd, double, sum)
+SHMEM_COMPLEX_CALL(complexd, double, prod)
+#undef SHMEM_COMPLEX_CALL
+#endif
 #else
 
 static inline size_t shmem_ft_number(size_t n)

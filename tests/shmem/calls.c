@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <shmem.h>
 
@@ -423,6 +424,39 @@ static void many_gets(void)
     free(all);
 }
 
+static bool file_appears(const char *name)
+{
+    const struct timespec moment = { 0, 1000000 };
+    for (int i = 0; i < 10000; i++) {
+        if (access(name, F_OK) == 0)
+            return true;
+        (void)nanosleep(&moment, NULL);
+    }
+    return false;
+}
+
+/* A queue whose answer gets large leaves without a call that waits: the put in front of the get
+ * arrives while this PE makes no call. */
+static void large_answer(void)
+{
+    enum { MANY = 1 << 14 };
+    static long flag, here[MANY];
+    long *all = calloc(MANY, sizeof *all);
+    shmem_barrier_all();
+    if (all && me == 0) {
+        shmem_long_p(&flag, 1, n - 1);
+        shmem_long_get_nbi(all, here, MANY, n - 1);
+        CHECK(file_appears("arrived"));
+    } else if (me == n - 1) {
+        shmem_long_wait_until(&flag, SHMEM_CMP_EQ, 1);
+        FILE *f = fopen("arrived", "w");
+        CHECK(f && fclose(f) == 0);
+    }
+    shmem_quiet();
+    shmem_barrier_all();
+    free(all);
+}
+
 /* ---- the heap --------------------------------------------------------------------------- */
 
 static void heap(void)
@@ -535,6 +569,7 @@ int main(int argc, char **argv)
     collective();
     nothing();
     many_gets();
+    large_answer();
     heap();
     CHECK(shmem_checkpoint_all() == SHMEM_FT_SUCCESS && shmem_ft_algo_init() == 0);
     shmem_int_sum_to_all(&wrong, &wrong, 1, 0, 0, n, NULL, sync_);
