@@ -133,6 +133,7 @@ FTESTS := $(if $(FORTRAN),$(patsubst tests/fortran/%.f90,$(BUILD)/ftests/%,$(wil
 FBIND := $(if $(FORTRAN),$(foreach b,mpifh mpi f08,$(foreach p,regions $(if $(LAYER),calls bare \
     refused windows),$(BUILD)/ftests/$p_$b)))
 FTESTS += $(FBIND) $(if $(and $(FORTRAN),$(LAYER)),$(foreach b,MPIFH F08,$(BUILD)/ftests/past_$b))
+SHMEM_EXAMPLES := $(if $(SHMEM),$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/shmem/*.c)))
 SHMEM_TESTS := $(if $(SHMEM),$(patsubst tests/shmem/%.c,$(BUILD)/shmem-tests/%,$(wildcard tests/shmem/*.c)))
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
 # the examples again, with fault points, for the failure tests
@@ -150,7 +151,7 @@ PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 MANUAL := $(BUILD)/manual
 
 .PHONY: all deps lib tests model fuzz fuzzers demo check check-source check-long bench install lint layers format site clean help
-all: lib $(PROGRAM) $(MANUAL)/stamp $(EXAMPLES) $(FEXAMPLES)
+all: lib $(PROGRAM) $(MANUAL)/stamp $(EXAMPLES) $(FEXAMPLES) $(SHMEM_EXAMPLES)
 deps: $(BUILD)/mpi.mk
 	@sed -n 's/^# /ftkit: /p' $<
 lib: $(LIBS_OUT) $(FLIB_OUT) $(SHMEM_OUT)
@@ -378,10 +379,15 @@ $(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(BUILD)/state.o $(LAYER) $(TES
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -o $@ $< $(BUILD)/handles.o \
 	    $(BUILD)/state.o $(WRAPPED:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
 # with the shared libraries, as programs of SHMEM have to be
-$(BUILD)/shmem-tests/%: tests/shmem/%.c $(SHMEM_OUT)
+define build_shmem
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -Ibindings/shmem -no-pie -MMD -MP -o $@ $< -L$(BUILD) \
 	    -Wl,-rpath,$(abspath $(BUILD)) -lftkit_shmem -lftkit_mpi -lftkit $(LDFLAGS)
+endef
+$(BUILD)/shmem-tests/%: tests/shmem/%.c $(SHMEM_OUT)
+	$(build_shmem)
+$(BUILD)/examples/shmem/%: examples/shmem/%.c $(SHMEM_OUT)
+	$(build_shmem)
 $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \

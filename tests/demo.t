@@ -19,12 +19,14 @@ my @equal = $out =~ /\bbitwise\b/g;
 my ($pictures) = $out =~ m{^pictures: (\S+\.png)}m;
 ok($pictures && -s $pictures, 'the pictures are where it says');
 SKIP: {
-    skip('without ULFM it restarts only', 5) if ($ENV{MPI_KIND} // 'ulfm') ne 'ulfm';
+    skip('without ULFM it restarts only', 6) if ($ENV{MPI_KIND} // 'ulfm') ne 'ulfm';
     cmp_ok(scalar(@equal), '>=', 5, 'every run is compared bitwise');
     my @drawn = grep {-s} glob("$build/demo/[1-9]-*.png");
     cmp_ok(scalar(@drawn), '>=', 9, 'each picture is there by itself');
     like($out, qr/^message log, rank \d killed after step \d+: ranks \d and \d went back, no other/m,
         'the log sends one team back');
+    like($out, qr/^OpenSHMEM, PE \d killed after step \d+: replaced, all back to step \d+; bitwise equal$/m,
+        'a PE of OpenSHMEM is replaced');
     like($out, qr/^two replicas of 4 ranks, a bit flipped in rank \d of plane \d: found at the next set; bitwise/m,
         'replicas find a flipped bit');
     like($out, qr/^two replicas of 4 ranks, rank \d of plane \d killed after step \d+: its replica went on, nobody went back, and its plane is whole again; bitwise/m,
