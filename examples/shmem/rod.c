@@ -4,8 +4,8 @@
  *
  *   ftkit run -n 4 --spares 1 -- build/examples/shmem/rod STEPS RESULT [PIDS MILLISECONDS]
  *
- * Nothing is listed: shmem_checkpoint_all() saves the heap and the global and static variables.  The
- * loop is listing 4.1 of P. Hao, A checkpointing restart approach for OpenSHMEM fault tolerance
+ * Nothing is listed: shmem_checkpoint_all() saves the heap, and the global and static variables.
+ * The loop is listing 4.1 of P. Hao, A checkpointing restart approach for OpenSHMEM fault tolerance
  * (University of Houston, 2016).  PIDS.0, PIDS.1 ... get the process and the step of each PE, and a
  * step takes so many milliseconds more: a script may kill a process then. */
 #define _POSIX_C_SOURCE 200809L

@@ -52,9 +52,8 @@ int main(void)
         shmem_global_exit(1);
     }
     x = me + 1;
-    shmem_barrier_all();
-    const int first = shmem_checkpoint_all();
     shmem_query_fault(&pes, &why, &lost);
+    const int first = shmem_checkpoint_all();
     shmem_long_sum_to_all(&sum, &x, 1, 0, 0, n, NULL, sync_);
     if (me == 0)
         printf("first %d, lost %zu, sum %ld\n", first, lost, sum);

@@ -277,7 +277,7 @@ static void *work(void *arg)
     shmem_ctx_destroy(ctx);
     shmem_long_wait_until(&x[i], SHMEM_CMP_EQ, 10 + i);
     shmem_barrier_all();
-    CHECK(me != 0 || sum == (i + 1) * n);
+    CHECK(me != 0 || sum == (i + 1L) * n);
     shmem_barrier_all();
     return NULL;
 }
