@@ -14,6 +14,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 srand($ENV{FTKIT_TEST_SEED} // 11);
 my $program = build() . '/mpi/guarded';
 my $kills = $ENV{FTKIT_TEST_KILLS} // 4;
