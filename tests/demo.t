@@ -10,6 +10,7 @@ use FtkitTest;
 use Test::More;
 
 my $build = build();
+asleep_in_waits();
 chdir top();
 plan(skip_all => 'needs gnuplot') if system('command -v gnuplot >/dev/null 2>&1') != 0;
 my $out = qx{BUILD='$build' scripts/guard 400 -- scripts/demo 2>&1};
