@@ -11,6 +11,7 @@ use JSON::PP qw(decode_json);
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my $tmp = scratch();
 my $faulty = build() . '/mpi/faulty';
 my $heat2d = build() . '/examples/heat2d';
