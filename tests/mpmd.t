@@ -11,6 +11,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my $a = build() . '/mpi/coupled';
 my $b = scratch() . '/other'; # another executable
 system('cp', $a, $b) == 0 or die "cp: $?\n";
