@@ -13,7 +13,7 @@ use Test::More;
 my $build = build();
 chdir top();
 delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL FILES LINT_NODES LINT_ONLY);
-$ENV{LINT_NODES} = 4000 if !all_cases();
+$ENV{LINT_NODES} = 2000 if !all_cases();
 
 # all of it at once; -o: without make layers
 {
@@ -28,10 +28,10 @@ my $bad = scratch() . '/bad.c';
 open my $f, '>', $bad or die "$bad: $!\n";
 print $f "#include <stdlib.h>\nint  f(int i);\nint f(int i)\n{\n    int a[2] = { 1, 2 };\n"
     . "    char *p = malloc(3);\n    if (i)\n        return a[2];\n    p[0] = 1;\n"
-    . "    return p[0];\n}\n";
+    . "    return p[0];\n}\nint __g;\n";
 close $f;
-for my $case (['tidy', 'clang-tidy', qr/unix\.Malloc/], ['cppcheck', 'cppcheck',
-    qr/arrayIndexOutOfBounds/])
+for my $case (['tidy', 'clang-tidy', in_any_order(qr/unix\.Malloc/, qr/-reserved-identifier/)],
+    ['cppcheck', 'cppcheck', qr/arrayIndexOutOfBounds/])
 {
     my ($piece, $program, $finding) = @$case;
   SKIP: {
@@ -51,6 +51,10 @@ close $f;
     local @ENV{qw(LINT_ONLY FILES BUILD)} = ('format', $long, $build);
     like(`scripts/lint 2>&1`, qr/long\.c:1: error: longer than 100 columns/, 'format: a long line');
     is($? >> 8, 1, '... fails');
+    for my $case (['a name in Latin letters', "/* Kal\303\251 */\n", 0], ['another script', "int \327\220;\n", 1]) {
+        write_file($long, $case->[1]);
+        is(`scripts/lint 2>&1` =~ /long\.c:1: error: neither ASCII/ ? 1 : 0, $case->[2], "format: $case->[0]");
+    }
     mkdir scratch() . '/lib';
     my $many = scratch() . '/lib/many.c';
     for my $lines (600, 601) {

@@ -200,7 +200,7 @@ struct search {
 /* Take another ratio for the i-th level if it is better, or as bad without progress. */
 static bool try_ratio(struct search *s, int i, int ratio)
 {
-    struct ftk_model_pattern p;
+    struct ftk_model_pattern p = { 0 };
     int old = s->ratio[i];
     if (ratio < 1 || ratio == old)
         return false;
