@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Collectives of a repair that are told success and have got nothing, and deaths at each of them.
+# Collectives of a repair that are told success and have got nothing, and deaths at each of them.  With
+# --all at more of them, and in the all-gather each process in each of its calls.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -20,6 +21,7 @@ my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
 # first call of it is in ftkit_open().  Memory that nobody has written to is no zeros.
 for my $victim (0 .. 4) {
     for my $call ($victim == 3 ? 1 : (1, 2)) {
+        next if !selected(2, $victim, $call);
         survives("killed inside all-gather $call, rank $victim", program => 'env', spares => 2,
             n => 4, faults => $call, solver => ['-s', 12],
             env => { %memory, FTKIT_HALVES => "$victim:$call", MALLOC_PERTURB_ => 165 },
@@ -30,7 +32,7 @@ for my $victim (0 .. 4) {
 # Every collective in turn, in an opening, in a repair and after it, and the votes between: a
 # rank is told success and has got nothing (sure.none, sure.comm), or dies before or behind it.
 # Which of them comes at which number is told by the fault log; FTKIT_TEST_SURE=all makes all.
-my $rounds = $ENV{FTKIT_TEST_SURE} // 24;
+my $rounds = $ENV{FTKIT_TEST_SURE} // (all_cases() ? 32 : 14);
 my @points = map { my $n = $_; map { [$_->[0], $n, $_->[1]] }
     (['sure.none', 'EIO'], ['sure.none', 'kill'], ['sure.begin', 'kill']) } 1 .. 16;
 push @points, map { ['sure.comm', $_, 'EIO'] } 1 .. 6;
