@@ -95,7 +95,7 @@ static void packed_is_packed(void **state)
     H5D_layout_t layout;
     int filters;
     deflate = true;
-    extra_bytes = 5000000;
+    extra_bytes = getenv("FTKIT_TEST_FEW") ? 600000 : 5000000; /* more than a block */
     extra_value = 'x';
     CHECK_RC(FTKIT_OK, write_set(1));
     CHECK_RC(FTKIT_OK, verify_set(1));
@@ -427,7 +427,7 @@ static void packed_through_h5repack(void **state)
     char command[2 * FTK_PATH_MAX];
     if (system("command -v h5repack >/dev/null 2>&1") != 0)
         skip();
-    for (size_t i = 0; i < COUNT(filters); i++) {
+    for (size_t i = getenv("FTKIT_TEST_FEW") ? 1 : 0; i < COUNT(filters); i++) {
         deflate = i != 1;
         extra_bytes = 20000;
         CHECK_RC(FTKIT_OK, write_set(3));
