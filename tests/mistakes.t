@@ -145,7 +145,7 @@ is(mistake('twicecomm')->{rc}, 0, 'a second context on ftkit_comm() takes no spa
 }
 
 # with the log the function has a name
-ends('window', qr/error: rank 1: MPI_Win_create_dynamic is not possible with the message log/, env => $log);
+ends('window', qr/error: rank 1: MPI_Win_allocate_shared is not possible with the message log/, env => $log);
 for my $case (['badcount', 'MPI_Send'], ['badrank', 'MPI_Send']) {
     my ($mode, $call) = @$case;
     my $j = mistake($mode, env => $log, run => ['--no-relaunch']);

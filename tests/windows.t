@@ -95,6 +95,65 @@ for my $p (@passive) {
     }
 }
 
+# ---- dynamic windows: a replacement has its memory at other addresses
+
+sub dynamic { return { name => 'dynamic', steps => 40, args => [ '-m', $_[0] ] } }
+for my $p (map { dynamic($_) } qw(fence pscw raw)) {
+    like(undisturbed($p, 4), qr/^OK step 40 hash \w+ 0 wrong/, title($p) . ', undisturbed');
+    my $k = 0;
+    for my $i (1 .. (all_cases() ? 24 : 4)) {
+        my $env = { FTKIT_LOG_TEAM_SIZE => one_of(1, 2, 4), FTKIT_CHECKPOINT_PERIOD => '5 calls',
+            $i % 4 == 3 ? (FTKIT_CHECKPOINT_LINE => 'apart') : (),
+            $p->{args}[1] eq 'raw' ? (FTKIT_LOG_CHECK => 'false') : () };
+        my $rank = int(rand(4));
+        my $fault = $i % 4 == 0 ? sprintf('win.attached:%d:%d:kill', $rank, 2 + rand(6))
+            : sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid app.inflight win.sent win.applied)), $rank,
+                2 + rand(34));
+        my $j = logged($p, env => $env, fault => $fault);
+        is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
+            title($p) . ", teams of $env->{FTKIT_LOG_TEAM_SIZE}"
+                . ($env->{FTKIT_CHECKPOINT_LINE} ? ', apart' : '') . ": $fault");
+    }
+}
+{
+    my $p = dynamic('fence');
+    my $fault = sprintf('app.mid:%d:%d:kill', rand(8), 1 + rand(36));
+    my $j = logged($p, env => { FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '5 calls' },
+        run => [ '--no-relaunch', '--replicas', 2 ], fault => $fault);
+    is("@{[ scalar @{ $j->{faults} } ]} $j->{result}", '1 ' . undisturbed($p, 4),
+        title($p) . ", two replicas: $fault") or diag(substr($j->{log}, 0, 3000));
+
+    # set-up of a lost rank has told its addresses, and there is no set yet
+    $fault = sprintf('app.connected:%d:1:kill', rand(4));
+    $j = logged($p, env => { FTKIT_LOG_TEAM_SIZE => 2 }, fault => $fault);
+    is("@{[ scalar @{ $j->{faults} } ]} $j->{result}", '1 ' . undisturbed($p, 4),
+        title($p) . ", before the first set: $fault") or diag(substr($j->{log}, 0, 3000));
+
+    my $env = { FTKIT_LOG_TEAM_SIZE => 2, FTKIT_LEVEL_HDF5_ENABLED => 'true',
+        FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_EVERY => '1 set',
+        FTKIT_RECOVER_SUPPLY => 'end', FTKIT_CHECKPOINT_PERIOD => '5 calls' };
+    $j = logged($p, env => $env, run => ['--log'], spares => 0, fault => 'app.mid:1:18:kill');
+    like($j->{log}, qr/restored set \d+ from files/, 'dynamic windows: a job goes on from files');
+    is(verdict($p, $j, any => 1), '', '... with the addresses of the job before');
+}
+{
+    my $p = dynamic('locks');
+    my $env = { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' };
+    my $want = logged($p, spares => 0, env => $env)->{result};
+    like($want, qr/^OK step 40 hash \w+ 0 wrong/, title($p) . ', undisturbed');
+    for my $i (1 .. (all_cases() ? 24 : 3)) {
+        my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid win.locked win.unlock win.applied)),
+            rand(4), 2 + rand(34));
+        my $j = logged($p, env => $env, fault => $fault);
+        is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want", title($p) . ": $fault")
+            or diag(substr($j->{log}, 0, 3000));
+    }
+    my $j = logged(dynamic('bare'), spares => 0,
+        env => { FTKIT_LOG_TEAM_SIZE => 2, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+    like($j->{result}, qr/^OK step 40 hash \w+ 0 wrong/,
+        'a set with attached memory that is not registered is refused') or diag($j->{log});
+}
+
 # ---- a replacement in its set-up serves no locks; a window that is made has its messages
 
 for my $rank (0, 2) {

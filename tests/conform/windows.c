@@ -1,7 +1,7 @@
 /* ranks: 1 3
  * Windows (MPI 4.0, 12): attributes, groups, names, error handlers and hints; put, get and
- * accumulates with predefined and derived types; fences; post, start, complete and wait; errors of
- * arguments and of epochs.
+ * accumulates with predefined and derived types; fences; post, start, complete and wait; memory
+ * that is attached; errors of arguments and of epochs.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "conform.h"
@@ -256,6 +256,72 @@ static void errors(void)
     OK(MPI_Win_free(&win));
 }
 
+/* ---- dynamic windows (12.2.4) -------------------------------------------------------- */
+
+/* Errors of the user; the MPI without ftkit does not look. */
+static void not_attached(MPI_Win win, MPI_Aint there, int *x)
+{
+    const int y = 77, next = (me + 1) % n;
+    int got[2] = { -1, -1 };
+    MPI_Win other;
+    OK(MPI_Win_fence(0, win));
+    OK(MPI_Put(&y, 1, MPI_INT, next, there + 3 * (MPI_Aint)sizeof y, 1, MPI_INT, win));
+    OK(MPI_Put(&y, 1, MPI_INT, next, there + COUNT * (MPI_Aint)sizeof y, 1, MPI_INT, win));
+    OK(MPI_Get(got, 2, MPI_INT, next, there + (COUNT - 1) * (MPI_Aint)sizeof y, 2, MPI_INT, win));
+    FAILS(MPI_ERR_RMA_RANGE, MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+    EQUAL(77, x[3]);
+    EQUAL(-1, got[0]);
+    FAILS(MPI_ERR_RMA_ATTACH, MPI_Win_attach(win, x + 1, sizeof *x));
+    FAILS(MPI_ERR_SIZE, MPI_Win_attach(win, x + COUNT, -1));
+    FAILS(MPI_ERR_BASE, MPI_Win_detach(win, x + 1));
+    OK(MPI_Win_create(x, sizeof *x, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &other));
+    OK(MPI_Win_set_errhandler(other, MPI_ERRORS_RETURN));
+    FAILS(MPI_ERR_RMA_FLAVOR, MPI_Win_attach(other, x, sizeof *x));
+    OK(MPI_Win_free(&other));
+}
+
+static void dynamic(void)
+{
+    static int x[2 * COUNT], y[COUNT];
+    const int next = (me + 1) % n, last = (me + n - 1) % n, mine = 500 + me;
+    int flag, *flavor, got[4] = { 0 }, was = -1;
+    MPI_Aint at[2], there[2];
+    MPI_Datatype second;
+    MPI_Win win;
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    OK(MPI_Win_get_attr(win, MPI_WIN_CREATE_FLAVOR, &flavor, &flag));
+    TRUE(flag && *flavor == MPI_WIN_FLAVOR_DYNAMIC);
+    OK(MPI_Win_attach(win, x, COUNT * sizeof *x));
+    OK(MPI_Win_attach(win, y, sizeof y));
+    for (int i = 0; i < COUNT; i++)
+        x[i] = y[i] = 100 * me + i;
+    OK(MPI_Get_address(x, &at[0]));
+    OK(MPI_Get_address(y, &at[1]));
+    OK(MPI_Sendrecv(
+        at, 2, MPI_AINT, last, 0, there, 2, MPI_AINT, next, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Type_vector(4, 1, 2, MPI_INT, &second));
+    OK(MPI_Type_commit(&second));
+    OK(MPI_Win_fence(0, win));
+    OK(MPI_Put(&mine, 1, MPI_INT, next, there[0], 1, MPI_INT, win));
+    OK(MPI_Get(got, 4, MPI_INT, next, there[1] + 4 * (MPI_Aint)sizeof *y, 1, second, win));
+    OK(MPI_Fetch_and_op(&mine, &was, MPI_INT, next, there[1] + (MPI_Aint)sizeof *y, MPI_SUM, win));
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+    OK(MPI_Type_free(&second));
+    EQUAL(500 + last, x[0]);
+    EQUAL(100 * me + 1 + 500 + last, y[1]);
+    EQUAL(100 * next + 1, was);
+    for (int i = 0; i < 4; i++)
+        EQUAL(100 * next + 4 + 2 * i, got[i]);
+    OK(MPI_Win_detach(win, y));
+    const char *on = getenv("FTKIT_LOG_ENABLED");
+    if (on && strcmp(on, "true") == 0)
+        not_attached(win, there[0], x);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Win_detach(win, x));
+    OK(MPI_Win_free(&win));
+}
+
 /* A window of some ranks, and one of a process alone, which is the MPI's. */
 static void parts(void)
 {
@@ -284,6 +350,7 @@ static void body(void)
     operations();
     epochs();
     errors();
+    dynamic();
     parts();
 }
 

@@ -105,8 +105,6 @@ contains
         call MPI_Win_allocate_shared(bytes, 4, MPI_INFO_NULL, on, base, win, ierr)
         call expect(ierr, 'MPI_Win_allocate_shared with a c_ptr')
 #endif
-        call MPI_Win_create_dynamic(MPI_INFO_NULL, on, win, ierr)
-        call expect(ierr, 'MPI_Win_create_dynamic')
 #ifdef USE_MPIFH
         call check(win == MPI_WIN_NULL .and. address == 0, 'a window')
 #endif

@@ -39,6 +39,7 @@ program windows
     call MPI_Win_free(win, ierr)
     call check(ierr == MPI_SUCCESS .and. win == MPI_WIN_NULL, 'MPI_Win_free')
     call allocated()
+    call attached()
     call ftkit_close(ft)
     if (me == 0) print '(a, i0)', 'OK ', checks
     call MPI_Finalize(ierr)
@@ -179,6 +180,29 @@ contains
         call MPI_Put(mine, 1, MPI_INTEGER, next, at, 1, MPI_INTEGER, own NO_E)
         call MPI_Win_fence(0, own NO_E)
         call check(memory(4) == last .and. memory(3) == -1, 'memory of MPI_Win_allocate')
+        call MPI_Win_free(own NO_E)
+    end subroutine
+
+    subroutine attached()
+        WIN_T :: own
+        integer, asynchronous :: mine(1), memory(4)
+        integer(MPI_ADDRESS_KIND), parameter :: room = 16
+        integer(MPI_ADDRESS_KIND) :: address(1), there(1)
+        call MPI_Win_create_dynamic(MPI_INFO_NULL, comm, own, ierr)
+        call check(ierr == MPI_SUCCESS, 'MPI_Win_create_dynamic')
+        call MPI_Win_attach(own, memory, room, ierr)
+        call check(ierr == MPI_SUCCESS, 'MPI_Win_attach')
+        call MPI_Get_address(memory(2), address(1) NO_E)
+        call MPI_Sendrecv(address, 1, MPI_AINT, last, 5, there, 1, MPI_AINT, next, 5, comm, &
+            MPI_STATUS_IGNORE NO_E)
+        memory = -1
+        mine = me
+        call MPI_Win_fence(0, own NO_E)
+        call MPI_Put(mine, 1, MPI_INTEGER, next, there(1), 1, MPI_INTEGER, own NO_E)
+        call MPI_Win_fence(0, own NO_E)
+        call check(memory(2) == last .and. memory(1) == -1, 'memory of MPI_Win_attach')
+        call MPI_Win_detach(own, memory, ierr)
+        call check(ierr == MPI_SUCCESS, 'MPI_Win_detach')
         call MPI_Win_free(own NO_E)
     end subroutine
 end program

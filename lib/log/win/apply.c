@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log/base/saved.h"
 #include "log/base/typemap.h"
 #include "log/coll/coll.h"
 #include "log/win/win.h"
@@ -126,6 +127,27 @@ static int forget_and_free(MPI_Datatype *type)
     return PMPI_Type_free(type);
 }
 
+/* Where the operation goes.  Of a dynamic window: the status is the first word of the reply. */
+static int locate(const struct ftk_win *w, struct target *t, bool *attached)
+{
+    const uint64_t offset = t->head[FTK_WIN_OP_OFFSET];
+    ptrdiff_t low, end;
+    *attached = true;
+    t->at = (char *)((uintptr_t)w->base + (uintptr_t)offset);
+    if (!w->dynamic)
+        return MPI_SUCCESS;
+    int rc = ftk_saved_span((size_t)t->count, t->type, &low, &end);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    *attached = ftk_win_attached(w, offset, low, end, &t->at);
+    const uint64_t status = *attached ? MPI_SUCCESS : MPI_ERR_RMA_RANGE;
+    memcpy(t->reply, &status, sizeof status);
+    t->reply += sizeof status;
+    if (!*attached && t->reply_bytes > 0)
+        memset(t->reply, 0, t->reply_bytes);
+    return rc;
+}
+
 /* The operation at head: *used: how many bytes it has; *reply moves behind its result. */
 static int apply_at(struct ftk_win *w, const uint64_t *head, size_t *used, char **reply)
 {
@@ -134,18 +156,20 @@ static int apply_at(struct ftk_win *w, const uint64_t *head, size_t *used, char 
     struct ftk_types types;
     if (ftk_types_read(&words, end, head[FTK_WIN_OP_NTYPES], &types) != FTKIT_OK)
         return MPI_ERR_NO_MEM; /* the types are right at their origin */
-    const struct target t = { .head = head,
+    struct target t = { .head = head,
         .data = (const char *)end,
         .bytes = head[FTK_WIN_OP_BYTES],
-        .at = (char *)((uintptr_t)w->base + (uintptr_t)head[FTK_WIN_OP_OFFSET]),
         .count = (int)head[FTK_WIN_OP_COUNT],
         .type = ftk_types_of(&types, head[FTK_WIN_OP_TYPE]),
         .element = ftk_types_of(&types, head[FTK_WIN_OP_ELEMENT]),
         .reply = *reply,
         .reply_bytes = head[FTK_WIN_OP_REPLY] };
-    int rc = apply_one(&t);
+    bool attached;
+    int rc = locate(w, &t, &attached);
+    if (rc == MPI_SUCCESS && attached)
+        rc = apply_one(&t);
     ftk_types_free(&types, forget_and_free);
-    *reply += t.reply_bytes;
+    *reply = t.reply + t.reply_bytes;
     *used = (size_t)((const char *)end - (const char *)head) + ftk_win_padded(t.bytes);
     return rc;
 }

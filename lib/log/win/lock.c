@@ -109,6 +109,16 @@ static bool is_open(const struct ftk_win *w, int rank)
     return w->queue[rank].nops > 0 || w->passive->done[rank] < w->passive->sent[rank];
 }
 
+/* The result of a call that has waited: rc, else the first error that targets have told. */
+static int outcome(struct ftk_win *w, int rc)
+{
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = w->passive->error;
+    w->passive->error = MPI_SUCCESS;
+    return rc;
+}
+
 static int push_some(struct ftk_win *w, int rank)
 {
     return w->queue[rank].nops > 0 ? ftk_win_push(w, rank, false) : MPI_SUCCESS;
@@ -120,8 +130,8 @@ static int flush(struct ftk_win *w, int rank)
     (void)FTK_FAULT("win.flush");
     if (rc != MPI_SUCCESS)
         return rc;
-    return is_open(w, rank) ? ftk_win_wait_for(w, rank, w->passive->sent[rank])
-                            : ftk_win_serve_once(w);
+    return outcome(w, is_open(w, rank) ? ftk_win_wait_for(w, rank, w->passive->sent[rank])
+                                       : ftk_win_serve_once(w));
 }
 
 static int flush_all(struct ftk_win *w)
@@ -137,7 +147,7 @@ static int flush_all(struct ftk_win *w)
         waits = true;
         rc = ftk_win_wait_for(w, i, w->passive->sent[i]);
     }
-    return rc == MPI_SUCCESS && !waits ? ftk_win_serve_once(w) : rc;
+    return outcome(w, rc == MPI_SUCCESS && !waits ? ftk_win_serve_once(w) : rc);
 }
 
 /* Whether an operation waits for a result: the others have given their data already. */
@@ -208,7 +218,7 @@ static int unlock(struct ftk_win *w, int rank)
     if (rc != MPI_SUCCESS)
         return rc;
     w->passive->lock[rank] = FTK_WIN_FREE;
-    return ftk_win_serve_once(w);
+    return outcome(w, ftk_win_serve_once(w));
 }
 
 static int unlock_all(struct ftk_win *w)
@@ -223,7 +233,7 @@ static int unlock_all(struct ftk_win *w)
     if (rc != MPI_SUCCESS)
         return rc;
     w->passive->all = false;
-    return ftk_win_serve_once(w);
+    return outcome(w, ftk_win_serve_once(w));
 }
 
 /* ---- the calls ----------------------------------------------------------------------- */

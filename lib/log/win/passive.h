@@ -47,6 +47,7 @@ struct ftk_win_passive {
     uint64_t *sent;      /* [size] the last serial sent to each target */
     uint64_t *done;      /* [size] ... that the target has answered */
     struct ftk_win_pending *pending;
+    int error; /* of an operation on memory that is not attached; the next call that waits has it */
     /* as a target */
     int shared;                  /* so many ranks have a shared lock */
     int exclusive;               /* this rank has an exclusive one; -1: none */

@@ -1,6 +1,7 @@
 /* Queues of one-sided operations: an operation becomes bytes of a message.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,13 +151,22 @@ static int write_data(const struct ftk_win_operation *o, const struct sizes *s, 
 }
 
 /* The program may free the type of its result while the operation is under way. */
-static int add_fetch(struct ftk_win_queue *q, const struct ftk_win_operation *o, size_t bytes)
+static int add_fetch(const struct ftk_win *w, const struct ftk_win_operation *o, size_t bytes)
 {
-    struct ftk_win_fetch f = { o->result, o->result_count, o->result_type, bytes };
+    struct ftk_win_queue *q = &w->queue[o->target];
+    struct ftk_win_fetch f = {
+        .type = MPI_BYTE, .has_status = w->dynamic, .at = (uint64_t)o->disp
+    };
     bool named = true;
     int rc = room_to_fetch(q);
+    if (has_result(o)) {
+        f.buf = o->result;
+        f.count = o->result_count;
+        f.type = o->result_type;
+        f.bytes = bytes;
+    }
     if (rc == MPI_SUCCESS)
-        rc = is_named(o->result_type, &named);
+        rc = is_named(f.type, &named);
     if (rc == MPI_SUCCESS && !named)
         rc = PMPI_Type_dup(o->result_type, &f.type);
     if (rc == MPI_SUCCESS)
@@ -175,12 +185,12 @@ static int add(struct ftk_win *w, const struct ftk_win_operation *o, const struc
     char *to = q->data + FTK_WIN_HEAD + q->bytes;
     (void)write_head((uint64_t *)(void *)to, w, o, s);
     rc = write_data(o, s, to + head);
-    if (rc == MPI_SUCCESS && has_result(o))
-        rc = add_fetch(q, o, s->reply);
+    if (rc == MPI_SUCCESS && (has_result(o) || w->dynamic))
+        rc = add_fetch(w, o, s->reply);
     if (rc != MPI_SUCCESS)
         return rc;
     q->bytes += bytes;
-    q->reply += s->reply;
+    q->reply += ftk_win_status_bytes(w) + s->reply;
     q->nops++;
     return rc;
 }
@@ -197,16 +207,42 @@ int ftk_win_queue_add(struct ftk_win *w, const struct ftk_win_operation *o)
 
 /* ---- results ------------------------------------------------------------------------- */
 
+/* The status of an operation on a dynamic window. */
+static int outcome(const struct ftk_win_fetch *f, const char *reply)
+{
+    uint64_t status;
+    memcpy(&status, reply, sizeof status);
+    if (status == MPI_SUCCESS)
+        return MPI_SUCCESS;
+    ftk_report(FTKIT_ERROR,
+        "rank %d: a one-sided operation on a dynamic window: its target has no attached range with "
+        "all of the memory at address 0x%" PRIx64,
+        ftk_log.me, f->at);
+    return MPI_ERR_RMA_RANGE;
+}
+
+static int take_result(const struct ftk_win_fetch *f, const char *reply)
+{
+    size_t room;
+    int rc = f->bytes > 0 ? ftk_p2p_bytes(f->count, f->type, &room) : MPI_SUCCESS;
+    if (rc != MPI_SUCCESS || f->bytes == 0)
+        return rc;
+    if (room < f->bytes)
+        return MPI_ERR_TRUNCATE;
+    return ftk_p2p_unpack(reply, f->bytes, f->buf, f->count, f->type);
+}
+
 int ftk_win_queue_results(const struct ftk_win_fetch *f, size_t n, const char *reply)
 {
     int rc = MPI_SUCCESS;
     for (size_t i = 0; i < n; i++) {
-        size_t room;
-        int error = ftk_p2p_bytes(f[i].count, f[i].type, &room);
-        if (error == MPI_SUCCESS && room < f[i].bytes)
-            error = MPI_ERR_TRUNCATE;
+        int error = MPI_SUCCESS;
+        if (f[i].has_status) {
+            error = outcome(&f[i], reply);
+            reply += sizeof(uint64_t);
+        }
         if (error == MPI_SUCCESS)
-            error = ftk_p2p_unpack(reply, f[i].bytes, f[i].buf, f[i].count, f[i].type);
+            error = take_result(&f[i], reply);
         reply += f[i].bytes;
         rc = rc == MPI_SUCCESS ? error : rc;
     }

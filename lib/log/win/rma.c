@@ -45,7 +45,7 @@ static int check_range(const struct ftk_win *w, const struct ftk_win_operation *
         return rc;
     if (o->disp < 0)
         return MPI_ERR_DISP;
-    if (end == low)
+    if (end == low || w->dynamic) /* the target knows what is attached */
         return MPI_SUCCESS;
     if (o->disp > INT64_MAX / p->unit || o->disp * p->unit > p->size || o->disp * p->unit + low < 0
         || end > p->size - o->disp * p->unit)

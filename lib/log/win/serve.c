@@ -191,6 +191,10 @@ static int on_done(struct ftk_win *w, int source, const uint64_t *words)
         ftk_win_queue_results(one->fetch, one->nfetch, (const char *)(words + FTK_WIN_HEAD_WORDS));
     p->done[source] = words[SERIAL]; /* messages of a target keep their order */
     free_pending(one);
+    if (rc == MPI_ERR_RMA_RANGE) { /* an error of the program */
+        p->error = rc;
+        return MPI_SUCCESS;
+    }
     return rc;
 }
 

@@ -146,6 +146,7 @@ int ftk_win_delete(struct ftk_win *w, bool with_handle)
         rc = PMPI_Win_free(&w->handle);
     free(w->place);
     free(w->queue);
+    free(w->range);
     free(w);
     return rc;
 }

@@ -29,6 +29,8 @@ struct ftk_win_fetch {
     int count;
     MPI_Datatype type; /* a duplicate, unless it is predefined */
     size_t bytes;
+    bool has_status; /* of a dynamic window: a word before the result says whether the memory ... */
+    uint64_t at;     /* ... at this address of the target is attached */
 };
 
 /* The operations for one target, as the bytes of a message.  Before them is room for the words of
@@ -75,6 +77,13 @@ struct ftk_win_place {
     int64_t size, unit;
 };
 
+/* Memory that is attached to a dynamic window (dynamic.c). */
+struct ftk_win_range {
+    uint64_t name; /* the address at which it was attached first; other ranks know this address */
+    char *base;    /* its address in this process */
+    size_t bytes;
+};
+
 struct ftk_win_exposure; /* pscw.c */
 struct ftk_win_passive;  /* passive.h */
 
@@ -93,7 +102,10 @@ struct ftk_win {
     int *start;                        /* [nstart] ranks in rising order */
     struct ftk_win_exposure *exposure; /* MPI_Win_post; NULL: none */
     struct ftk_win_passive *passive;   /* NULL: no lock was ever taken here */
-    unsigned turns;                    /* looks of calls that do not wait */
+    bool dynamic;                      /* of MPI_Win_create_dynamic: base is NULL */
+    struct ftk_win_range *range;       /* [nrange] */
+    size_t nrange, range_room;
+    unsigned turns; /* looks of calls that do not wait */
     struct ftk_win *next;
 };
 
@@ -178,8 +190,28 @@ static inline size_t ftk_win_padded(size_t bytes)
 {
     return (bytes + 7) / 8 * 8;
 }
+/* The bytes of the status of an operation, before its result. */
+static inline size_t ftk_win_status_bytes(const struct ftk_win *w)
+{
+    return w->dynamic ? sizeof(uint64_t) : 0;
+}
 /* Apply the operations of a message to the memory of w; their results go to reply. */
 int ftk_win_apply(struct ftk_win *w, const char *data, size_t bytes, char *reply);
+
+/* ---- dynamic.c ------------------------------------------------------------------------- */
+
+/* The memory at an address that an origin has given, of which the bytes [low, end) are used.
+ * False: no attached range has them. */
+bool ftk_win_attached(
+    const struct ftk_win *w, uint64_t address, ptrdiff_t low, ptrdiff_t end, char **at);
+/* Why a set cannot have the ranges of w; NULL: it can. */
+const char *ftk_win_ranges_unfit(const struct ftk_win *w);
+/* The ranges of w as words of a set. */
+size_t ftk_win_ranges_words(const struct ftk_win *w);
+uint64_t *ftk_win_ranges_save(const struct ftk_win *w, uint64_t *to);
+/* The reverse; *from moves behind them.  Nothing is trusted.  w is NULL: skip them.  Codes of
+ * ftkit. */
+int ftk_win_ranges_load(struct ftk_win *w, const uint64_t **from, const uint64_t *end);
 
 /* ---- message.c ------------------------------------------------------------------------- */
 

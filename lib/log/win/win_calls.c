@@ -16,8 +16,8 @@
 /* ---- making -------------------------------------------------------------------------- */
 
 struct arguments {
-    void *base; /* NULL: the window allocates its memory ... */
-    bool allocates;
+    enum { IS_CREATED, IS_ALLOCATED, IS_DYNAMIC } how;
+    void *base; /* CREATED */
     MPI_Aint size;
     int unit;
     MPI_Info info;
@@ -34,10 +34,13 @@ static int make_own(struct ftk_win *w, const struct arguments *a, int n)
     w->queue = calloc((size_t)n, sizeof *w->queue);
     if (!w->place || !w->queue)
         return MPI_ERR_NO_MEM;
-    w->allocated = a->allocates;
+    w->allocated = a->how == IS_ALLOCATED;
+    w->dynamic = a->how == IS_DYNAMIC;
     w->base = a->base;
-    int rc = a->allocates
+    int rc = w->allocated
                  ? PMPI_Win_allocate(a->size, a->unit, a->info, MPI_COMM_SELF, &w->base, &w->handle)
+             : w->dynamic
+                 ? PMPI_Win_create_dynamic(a->info, MPI_COMM_SELF, &w->handle)
                  : PMPI_Win_create(a->base, a->size, a->unit, a->info, MPI_COMM_SELF, &w->handle);
     /* a new window has no name [MPI 7.8]; Open MPI has given it one */
     return rc == MPI_SUCCESS ? PMPI_Win_set_name(w->handle, "") : rc;
@@ -107,7 +110,21 @@ int ftk_mpi_Win_create(
     int rc;
     if (!parent)
         return PMPI_Win_create(base, size, disp_unit, info, comm, win);
-    const struct arguments a = { base, false, size, disp_unit, info };
+    const struct arguments a = { IS_CREATED, base, size, disp_unit, info };
+    *win = MPI_WIN_NULL;
+    const struct ftk_win *w = make(parent, &a, &rc);
+    if (w)
+        *win = w->handle;
+    return rc;
+}
+
+int ftk_mpi_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win)
+{
+    struct ftk_vcomm *parent = ftk_vcomm_find(comm);
+    int rc;
+    if (!parent)
+        return PMPI_Win_create_dynamic(info, comm, win);
+    const struct arguments a = { IS_DYNAMIC, NULL, 0, 1, info };
     *win = MPI_WIN_NULL;
     const struct ftk_win *w = make(parent, &a, &rc);
     if (w)
@@ -122,7 +139,7 @@ int ftk_mpi_Win_allocate(
     int rc;
     if (!parent)
         return PMPI_Win_allocate(size, disp_unit, info, comm, baseptr, win);
-    const struct arguments a = { NULL, true, size, disp_unit, info };
+    const struct arguments a = { IS_ALLOCATED, NULL, size, disp_unit, info };
     *win = MPI_WIN_NULL;
     const struct ftk_win *w = make(parent, &a, &rc);
     if (!w)
@@ -177,7 +194,7 @@ static int refuse(const struct ftk_win *w, const char *call)
     if (!ftk_log_is_rolling_back())
         ftk_report(FTKIT_ERROR,
             "rank %d: %s is not possible with the message log (log.enabled): windows have memory "
-            "of their own process, from MPI_Win_create or MPI_Win_allocate",
+            "of their own process, from MPI_Win_create, MPI_Win_allocate or MPI_Win_attach",
             ftk_log.me, call);
     return ftk_win_error(
         w, ftk_log_is_rolling_back() ? ftk_log_error() : MPI_ERR_UNSUPPORTED_OPERATION);
@@ -188,16 +205,4 @@ int ftk_mpi_Win_shared_query(MPI_Win win, int rank, MPI_Aint *size, int *disp_un
     const struct ftk_win *w = ftk_win_find(win);
     return w ? refuse(w, "MPI_Win_shared_query")
              : PMPI_Win_shared_query(win, rank, size, disp_unit, baseptr);
-}
-
-int ftk_mpi_Win_attach(MPI_Win win, void *base, MPI_Aint size)
-{
-    const struct ftk_win *w = ftk_win_find(win);
-    return w ? refuse(w, "MPI_Win_attach") : PMPI_Win_attach(win, base, size);
-}
-
-int ftk_mpi_Win_detach(MPI_Win win, const void *base)
-{
-    const struct ftk_win *w = ftk_win_find(win);
-    return w ? refuse(w, "MPI_Win_detach") : PMPI_Win_detach(win, base);
 }

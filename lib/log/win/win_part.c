@@ -89,7 +89,7 @@ static const char *unfit(const struct ftk_win *w)
         return "operations are not complete (call MPI_Win_fence or MPI_Win_flush_all before)";
     if (w->passive && !w->passive->all && ftk_win_has_locks(w))
         return "a lock is held (call MPI_Win_unlock before)";
-    return NULL;
+    return ftk_win_ranges_unfit(w);
 }
 
 static int cut(bool apart)
@@ -116,16 +116,17 @@ static void pass_line(enum ftk_pass kind, bool first)
     ftk_win_sweep();
 }
 
-/* ---- the section: for each window these words ---------------------------------------- */
+/* ---- the section: for each window these words, then its ranges ------------------------ */
 
 enum { CONTEXT, FLAGS, SHARED, WORDS };
-enum { HAS_FENCE = 1, HAS_ALL = 2 };
+enum { HAS_FENCE = 1, HAS_ALL = 2, HAS_RANGES = 4 };
 
 static size_t words(void)
 {
     size_t n = 0;
     for (const struct ftk_win *w = ftk_wins; w; w = w->next)
-        n += ftk_win_is_live(w) ? WORDS : 0;
+        if (ftk_win_is_live(w))
+            n += WORDS + (w->dynamic ? ftk_win_ranges_words(w) : 0);
     return n;
 }
 
@@ -135,25 +136,18 @@ static uint64_t *save(uint64_t *to)
         if (!ftk_win_is_live(w))
             continue;
         to[CONTEXT] = (uint64_t)w->vc->context;
-        to[FLAGS] = (w->fence ? HAS_FENCE : 0) | (w->passive && w->passive->all ? HAS_ALL : 0);
+        to[FLAGS] = (w->fence ? HAS_FENCE : 0) | (w->passive && w->passive->all ? HAS_ALL : 0)
+                    | (w->dynamic ? HAS_RANGES : 0);
         to[SHARED] = w->passive ? (uint64_t)w->passive->shared : 0;
         to += WORDS;
+        if (w->dynamic)
+            to = ftk_win_ranges_save(w, to);
     }
     return to;
 }
 
-static int load_one(const uint64_t *from)
+static int load_epochs(struct ftk_win *w, const uint64_t *from)
 {
-    struct ftk_win *w = from[CONTEXT] < FTK_LOG_ALL ? ftk_win_in_context((int)from[CONTEXT]) : NULL;
-    if (from[CONTEXT] >= FTK_LOG_ALL || from[SHARED] > (uint64_t)ftk_log.n)
-        return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: damaged");
-    if (!w) {
-        ftk_report(FTKIT_WARNING,
-            "context %s: rank %d: the program has made a window inside its loop, which a "
-            "replacement does not have: make windows before ftkit_recover",
-            ftk_log.ctx->cfg.name, ftk_log.me);
-        return FTKIT_OK;
-    }
     w->fence = (from[FLAGS] & HAS_FENCE) != 0;
     if (!(from[FLAGS] & HAS_ALL) && from[SHARED] == 0)
         return FTKIT_OK;
@@ -163,6 +157,25 @@ static int load_one(const uint64_t *from)
     p->all = (from[FLAGS] & HAS_ALL) != 0;
     p->shared = (int)from[SHARED];
     return FTKIT_OK;
+}
+
+/* *at moves behind the window. */
+static int load_one(const uint64_t **at, const uint64_t *end)
+{
+    const uint64_t *const from = *at;
+    if (end - from < WORDS || from[CONTEXT] >= FTK_LOG_ALL || from[SHARED] > (uint64_t)ftk_log.n)
+        return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: damaged");
+    struct ftk_win *w = ftk_win_in_context((int)from[CONTEXT]);
+    *at += WORDS;
+    if (!w)
+        ftk_report(FTKIT_WARNING,
+            "context %s: rank %d: the program has made a window inside its loop, which a "
+            "replacement does not have: make windows before ftkit_recover",
+            ftk_log.ctx->cfg.name, ftk_log.me);
+    int rc = w ? load_epochs(w, from) : FTKIT_OK;
+    if (rc == FTKIT_OK && (from[FLAGS] & HAS_RANGES))
+        rc = ftk_win_ranges_load(w, at, end);
+    return rc;
 }
 
 /* Set-up has left an epoch open in this process, which the lost one closed before the line. */
@@ -184,11 +197,9 @@ static int load(const struct ftk_section *in)
     ftk_win_sweep();
     if (!in->as_many)
         return FTKIT_OK;
-    if (in->w && (in->end - in->w) % WORDS != 0)
-        return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: cut short");
     int rc = end_epochs();
-    for (const uint64_t *w = in->w; rc == FTKIT_OK && w && w < in->end; w += WORDS)
-        rc = load_one(w);
+    for (const uint64_t *w = in->w; rc == FTKIT_OK && w && w < in->end;)
+        rc = load_one(&w, in->end);
     return rc;
 }
 

@@ -1,0 +1,238 @@
+/* Dynamic windows: memory that the program attaches.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Other ranks name this memory by its address.  A replacement may have the memory at another
+ * address, while the other ranks, and messages that are sent again, still have the old one.  So the
+ * address at which a range is attached first is the name of the range: the outcome of
+ * MPI_Win_attach, which a replay repeats (ftk_det_decide()).  The address in this process is good,
+ * too, because the program may send it again.
+ *
+ * A set has the name of each range and its place in a region of the program. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/base/saved.h"
+#include "log/determinant/det.h"
+#include "log/win/win.h"
+#include "mpi_calls.h"
+#include "set/region.h"
+
+/* ---- addresses ----------------------------------------------------------------------- */
+
+static uint64_t address_of(const struct ftk_win_range *r)
+{
+    return (uintptr_t)r->base;
+}
+
+/* Whether the bytes from first lie in a range of so many bytes at an address. */
+static bool is_in(uint64_t first, uint64_t bytes, uint64_t address, size_t range)
+{
+    return first >= address && first - address <= range && bytes <= range - (first - address);
+}
+
+bool ftk_win_attached(
+    const struct ftk_win *w, uint64_t address, ptrdiff_t low, ptrdiff_t end, char **at)
+{
+    const uint64_t first = address + (uint64_t)low, bytes = (uint64_t)(end - low);
+    if (bytes == 0)
+        return true;
+    for (int by_name = 1; by_name >= 0; by_name--)
+        for (size_t i = 0; i < w->nrange; i++) {
+            const struct ftk_win_range *r = &w->range[i];
+            const uint64_t begin = by_name ? r->name : address_of(r);
+            if (!is_in(first, bytes, begin, r->bytes))
+                continue;
+            *at = (char *)((uintptr_t)r->base + (uintptr_t)(address - begin));
+            return true;
+        }
+    return false;
+}
+
+static bool overlaps(uint64_t a, size_t na, uint64_t b, size_t nb)
+{
+    return a < b + nb && b < a + na;
+}
+
+/* Whether an address may be one of two: the name of a range, and the address of another one. */
+static bool is_ambiguous(const struct ftk_win_range *a, const struct ftk_win_range *b)
+{
+    return overlaps(a->name, a->bytes, b->name, b->bytes)
+           || overlaps(address_of(a), a->bytes, address_of(b), b->bytes)
+           || overlaps(a->name, a->bytes, address_of(b), b->bytes)
+           || overlaps(address_of(a), a->bytes, b->name, b->bytes);
+}
+
+/* ---- ranges -------------------------------------------------------------------------- */
+
+/* MPI_ERR_RMA_ATTACH: an address of the range would name other memory, too. */
+static int add_range(struct ftk_win *w, struct ftk_win_range range)
+{
+    bool clear = range.name == address_of(&range)
+                 || !overlaps(range.name, range.bytes, address_of(&range), range.bytes);
+    for (size_t i = 0; i < w->nrange; i++)
+        clear = clear && !is_ambiguous(&w->range[i], &range);
+    if (!clear)
+        return MPI_ERR_RMA_ATTACH;
+    struct ftk_win_range *all =
+        ftk_win_room_for_one(w->range, w->nrange, &w->range_room, sizeof *all);
+    if (!all)
+        return MPI_ERR_NO_MEM;
+    w->range = all;
+    w->range[w->nrange++] = range;
+    return MPI_SUCCESS;
+}
+
+static const struct ftk_region *region_of(const struct ftk_win_range *r)
+{
+    return ftk_region_around(ftk_log.ctx, address_of(r), address_of(r) + r->bytes);
+}
+
+const char *ftk_win_ranges_unfit(const struct ftk_win *w)
+{
+    for (size_t i = 0; i < w->nrange; i++)
+        if (!region_of(&w->range[i]))
+            return "memory is attached that is not in one region (register all of the memory "
+                   "before, or call MPI_Win_detach)";
+    return NULL;
+}
+
+/* ---- in a set: the number of ranges, then for each of them these words ---------------- */
+
+enum {
+    NAME,
+    BYTES,
+    OFFSET, /* in the region ... */
+    REGION, /* ... of this name */
+    WORDS = REGION + (FTKIT_NAME_MAX + 1) / sizeof(uint64_t)
+};
+
+size_t ftk_win_ranges_words(const struct ftk_win *w)
+{
+    return 1 + w->nrange * WORDS;
+}
+
+/* The cut has found a region for each of them. */
+uint64_t *ftk_win_ranges_save(const struct ftk_win *w, uint64_t *to)
+{
+    *to++ = w->nrange;
+    for (size_t i = 0; i < w->nrange; i++, to += WORDS) {
+        uintptr_t first = 0, end;
+        const struct ftk_win_range *r = &w->range[i];
+        const struct ftk_region *region = region_of(r);
+        memset(to, 0, WORDS * sizeof *to);
+        to[NAME] = r->name;
+        to[BYTES] = r->bytes;
+        if (!region || !ftk_region_memory(region, &first, &end))
+            continue; /* a region without a name: the restore refuses the set */
+        to[OFFSET] = address_of(r) - first;
+        memcpy(to + REGION, region->name, FTKIT_NAME_MAX + 1);
+    }
+    return to;
+}
+
+static const struct ftk_region *region_named(const char *name)
+{
+    const struct ftkit_ctx *ctx = ftk_log.ctx;
+    for (int i = 0; i < ctx->regions.n; i++)
+        if (strcmp(ctx->regions.list[i].name, name) == 0)
+            return &ctx->regions.list[i];
+    return NULL;
+}
+
+static int load_range(struct ftk_win *w, const uint64_t *from)
+{
+    char name[FTKIT_NAME_MAX + 1];
+    uintptr_t first = 0, end = 0;
+    memcpy(name, from + REGION, sizeof name);
+    if (!memchr(name, '\0', sizeof name) || from[BYTES] > FTK_FAR)
+        return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: damaged");
+    const struct ftk_region *region = region_named(name);
+    if (!region || !ftk_region_memory(region, &first, &end))
+        return ftk_fail(FTKIT_ERR_NOT_FOUND,
+            "the set has a dynamic window whose memory is in region '%s', which is not registered",
+            name);
+    if (!is_in(first + from[OFFSET], from[BYTES], first, end - first))
+        return ftk_fail(FTKIT_ERR_SIZE,
+            "region '%s' is smaller than the memory that a dynamic window of the set has in it",
+            name);
+    const uintptr_t at = first + (uintptr_t)from[OFFSET];
+    const struct ftk_win_range range = { from[NAME],
+        (char *)at, // NOLINT(performance-no-int-to-ptr)
+        (size_t)from[BYTES] };
+    int rc = add_range(w, range);
+    if (rc == MPI_ERR_NO_MEM)
+        return ftk_fail(FTKIT_ERR_NOMEM, "windows of a set");
+    return rc == MPI_SUCCESS ? FTKIT_OK
+                             : ftk_fail(FTKIT_ERR_STATE,
+                                 "memory of a dynamic window is at 0x%" PRIx64
+                                 ", where the lost process had other memory of the window",
+                                 address_of(&range));
+}
+
+int ftk_win_ranges_load(struct ftk_win *w, const uint64_t **from, const uint64_t *end)
+{
+    const uint64_t n = *from < end ? **from : UINT64_MAX;
+    if (n > (uint64_t)(end - *from - 1) / WORDS || (w && !w->dynamic))
+        return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: damaged");
+    const uint64_t *at = *from + 1;
+    int rc = FTKIT_OK;
+    *from = at + n * WORDS;
+    if (w)
+        w->nrange = 0; /* what set-up has attached is in the set, unless the loop has detached it */
+    for (; rc == FTKIT_OK && w && at < *from; at += WORDS)
+        rc = load_range(w, at);
+    return rc;
+}
+
+/* ---- the calls ----------------------------------------------------------------------- */
+
+static int attach(struct ftk_win *w, void *base, MPI_Aint size)
+{
+    struct ftk_win_range range = { (uintptr_t)base, base, (size_t)size };
+    if (ftk_log_is_rolling_back())
+        return ftk_log_error();
+    if (!w->dynamic)
+        return MPI_ERR_RMA_FLAVOR;
+    if (size < 0)
+        return MPI_ERR_SIZE;
+    int rc = ftk_det_decide(&range.name, sizeof range.name);
+    if (rc != FTKIT_OK)
+        ftk_report(FTKIT_ERROR, "rank %d: MPI_Win_attach: %s", ftk_log.me, ftk_detail_text());
+    if (rc != FTKIT_OK)
+        return rc == FTKIT_ERR_UNSUPPORTED ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_ERR_RMA_ATTACH;
+    (void)FTK_FAULT("win.attached");
+    return add_range(w, range);
+}
+
+int ftk_mpi_Win_attach(MPI_Win win, void *base, MPI_Aint size)
+{
+    struct ftk_win *w = ftk_win_find(win);
+    if (!w)
+        return ftk_win_is_gone(win) ? ftk_log_error() : PMPI_Win_attach(win, base, size);
+    return ftk_win_end(w, attach(w, base, size));
+}
+
+static int detach(struct ftk_win *w, const void *base)
+{
+    size_t i = 0;
+    if (ftk_log_is_rolling_back())
+        return ftk_log_error();
+    if (!w->dynamic)
+        return MPI_ERR_RMA_FLAVOR;
+    while (i < w->nrange && w->range[i].base != base)
+        i++;
+    if (i == w->nrange)
+        return MPI_ERR_BASE;
+    w->range[i] = w->range[--w->nrange];
+    return MPI_SUCCESS;
+}
+
+int ftk_mpi_Win_detach(MPI_Win win, const void *base)
+{
+    struct ftk_win *w = ftk_win_find(win);
+    if (!w)
+        return ftk_win_is_gone(win) ? ftk_log_error() : PMPI_Win_detach(win, base);
+    return ftk_win_end(w, detach(w, base));
+}
