@@ -201,9 +201,11 @@ for my $p (@active[0, 1], $passive[1]) {
 # ---- what cannot be done says why
 
 for my $case ([ { FTKIT_LOG_TEAM_SIZE => 2 }, qr/several teams: with locks use log\.teams = all/ ],
-    [ { %$all, FTKIT_CHECKPOINT_LINE => 'apart' }, qr/checkpoint\.line = apart: with locks use together/ ])
+    [ { %$all, FTKIT_CHECKPOINT_LINE => 'apart' }, qr/checkpoint\.line = apart: with locks use together/ ],
+    [ $all, qr/replicas: with locks use replicas\.count = 1/, '--no-relaunch', '--replicas', 2 ])
 {
-    my $j = logged($passive[0], spares => 0, env => $case->[0]);
+    my ($env, undef, @run) = @$case;
+    my $j = logged($passive[0], spares => 0, env => $env, run => \@run);
     ok($j->{rc} != 0 && $j->{log} =~ /MPI_Win_lock_all is not possible .* and $case->[1]/,
         "refused: $case->[1]") or diag($j->{log});
 }

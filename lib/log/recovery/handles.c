@@ -5,6 +5,7 @@
 #include "log/request/progress.h"
 #include "log/recovery/recovery.h"
 #include "log/vcomm/comm.h"
+#include "log/vcomm/vcomm_image.h"
 #include "mpi_calls.h"
 
 /* ---- communicators ------------------------------------------------------------------- */

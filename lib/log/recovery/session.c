@@ -7,6 +7,7 @@
 #include "detect/detect.h"
 #include "log/base/alone.h"
 #include "log/base/layer.h"
+#include "log/base/runtime.h"
 #include "log/recovery/matrix.h"
 #include "log/mode.h"
 #include "log/determinant/det.h"
