@@ -135,7 +135,7 @@ static int make_manifest(void *arg, FILE *out)
     int rc = p->level->derive(p->dir, p->context, p->set, print_finding, out, &m);
     if (rc == FTKIT_OK) {
         if (!p->dry_run)
-            rc = p->level->commit(p->dir, &m);
+            rc = p->level->commit(p->dir, 0, &m);
         ftk_manifest_free(&m);
     }
     if (rc != FTKIT_OK)

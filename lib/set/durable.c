@@ -34,6 +34,7 @@ static struct ftk_owner_job job_of(const struct ftkit_ctx *ctx)
         .run = ftk_run_number(),
         .mpi = ftk_run_mpi(),
         .alone = ftk_watchdog_alone(ctx->dog, ctx->nranks + ctx->nspares),
+        .epoch = ctx->epoch,
         .lives = ftk_dog_job_lives };
 }
 
@@ -87,7 +88,7 @@ static void stand_in(struct ftkit_ctx *ctx, bool opening)
 {
     const int turn = turn_of(ctx);
     if (ctx->owner) {
-        ftk_owner_turn(ctx->owner, turn);
+        ftk_owner_turn(ctx->owner, turn, ctx->epoch);
         return;
     }
     if (turn < 0 || (turn == 0 && opening)) /* rank 0 of a new job takes the record itself */
@@ -211,6 +212,7 @@ static int write_part(struct collecting *c, uint32_t part, struct ftk_manifest_p
     const struct ftk_part_job job = { .dir = ctx->cfg.h5_dir,
         .context = ctx->cfg.name,
         .set = c->own->set,
+        .flush = ctx->epoch_id,
         .part = part,
         .nsegs = ftk_durable_ranks(ctx, ctx->rank),
         .deflate = ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
@@ -264,7 +266,9 @@ static int write_manifest(struct ftkit_ctx *ctx, uint64_t set, struct ftk_manife
         m.part_of[r] = k;
     }
     m.parts = parts;
-    int rc = ftk_sets_level(ctx->cfg.h5_level)->commit(ctx->cfg.h5_dir, &m);
+    int rc = ftk_durable_own_behind(ctx);
+    if (rc == FTKIT_OK)
+        rc = ftk_sets_level(ctx->cfg.h5_level)->commit(ctx->cfg.h5_dir, ctx->epoch_id, &m);
     free(m.part_of);
     return rc;
 }
@@ -283,6 +287,7 @@ static int write_set(
     struct ftkit_ctx *ctx = ch->ctx;
     struct collecting c = { .ctx = ctx, .ch = ch, .own = own };
     struct ftk_manifest_part mine;
+    const struct ftk_still still = { ftk_durable_own_behind, ctx };
     int writer = ftk_durable_writer(ctx, ctx->rank);
     int rc = FTKIT_OK;
     memset(&mine, 0, sizeof mine);
@@ -290,8 +295,8 @@ static int write_set(
     if (ctx->rank == 0)
         rc = ftk_durable_own(ctx, true);
     if (ctx->rank == 0 && rc == FTKIT_OK)
-        rc = ftk_sets_begin(
-            ftk_sets_level(ctx->cfg.h5_level), ctx->cfg.h5_dir, ctx->cfg.name, own->set);
+        rc = ftk_sets_begin(ftk_sets_level(ctx->cfg.h5_level), ctx->cfg.h5_dir, ctx->cfg.name,
+            own->set, ctx->epoch_id, &still);
     rc = ftk_agree(ch, rc, "making the directory of the set failed on another rank");
     if (rc != FTKIT_OK)
         return rc;
@@ -333,7 +338,10 @@ int ftk_durable_write(struct ftk_chan *ch, uint64_t set)
     if (ctx->rank != 0)
         return FTKIT_OK;
     ftk_run_state("set %llu %s", (unsigned long long)set, ctx->cfg.name);
-    if (ftk_sets_prune(ctx->cfg.h5_dir, ctx->cfg.name, ctx->run, ctx->cfg.h5_keep) != FTKIT_OK)
+    rc = ftk_durable_own_behind(ctx);
+    if (rc == FTKIT_OK)
+        rc = ftk_sets_prune(ctx->cfg.h5_dir, ctx->cfg.name, ctx->run, ctx->cfg.h5_keep);
+    if (rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: old sets were not removed: %s", ctx->cfg.name,
             ftk_detail_text());
     return FTKIT_OK;

@@ -224,8 +224,7 @@ static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own, uint6
         .patience_s = PATIENCE * ctx->cfg.timeout_s,
         .keep = ctx->cfg.h5_keep,
         .number = number,
-        .own = ftk_durable_own_behind,
-        .own_arg = ctx };
+        .own = { ftk_durable_own_behind, ctx } };
     snprintf(j.dir, sizeof j.dir, "%s", ctx->cfg.h5_dir);
     snprintf(j.context, sizeof j.context, "%s", ctx->cfg.name);
     memcpy(j.program, h->program, sizeof j.program);

@@ -155,6 +155,15 @@ static void sign(struct ftk_flusher *f, bool asks)
     atomic_store(&f->sign_s, asks ? ftk_now_s() : 0);
 }
 
+/* Rank 0, before it changes what belongs to no attempt alone: whether this process is still the one
+ * that does so. */
+static int still_own(struct ftk_flusher *f)
+{
+    const struct ftk_still *own = &f->job.own;
+    sign(f, true);
+    return own->ask ? own->ask(own->arg) : FTKIT_OK;
+}
+
 static int called_off(const struct ftk_flusher *f)
 {
     return atomic_load(&f->cancel) ? ftk_fail(FTKIT_ERR_PEER, "the flush was cancelled") : FTKIT_OK;
@@ -221,8 +230,8 @@ static int next_handed(void *arg, const void **seg)
  * gate. */
 static int make_directory(const struct ftk_flush_job *j)
 {
-    int rc = j->own ? j->own(j->own_arg) : FTKIT_OK;
-    return rc == FTKIT_OK ? ftk_sets_make(j->level, j->dir, j->context, j->set, j->number) : rc;
+    return ftk_sets_make(
+        j->level, j->dir, j->context, j->set, j->number, j->own.ask ? &j->own : NULL);
 }
 
 /* Wait until rank 0 has made the directory.  An older attempt may have left one, which goes. */
@@ -260,6 +269,7 @@ static int write_part(struct ftk_flusher *f)
     const struct ftk_part_job part = { .dir = j->dir,
         .context = j->context,
         .set = j->set,
+        .flush = j->number,
         .part = (uint32_t)j->rank,
         .nsegs = nsegs,
         .deflate = j->deflate,
@@ -353,6 +363,8 @@ static int write_manifest(struct ftk_flusher *f, struct ftk_manifest *m)
     }
     sign(f, true);
     int rc = ftk_sets_dir_sync(j->dir, j->context, j->set); /* a wait, so outside of the gate */
+    if (rc == FTKIT_OK)
+        rc = still_own(f);
     sign(f, true);
     enter_h5();
     if (rc == FTKIT_OK)
@@ -360,7 +372,7 @@ static int write_manifest(struct ftk_flusher *f, struct ftk_manifest *m)
     if (rc == FTKIT_OK)
         rc = called_off(f);
     if (rc == FTKIT_OK)
-        rc = j->level->commit(j->dir, m);
+        rc = j->level->commit(j->dir, j->number, m);
     leave_h5();
     sign(f, false);
     return rc;
@@ -385,10 +397,13 @@ static int complete_set(struct ftk_flusher *f)
         return rc;
     f->result.complete = true;
     ftk_run_state("set %llu %s", (unsigned long long)j->set, j->context);
-    sign(f, true);
-    enter_h5();
-    rc = ftk_sets_prune(j->dir, j->context, j->run, j->keep);
-    leave_h5();
+    rc = still_own(f);
+    if (rc == FTKIT_OK) {
+        sign(f, true);
+        enter_h5();
+        rc = ftk_sets_prune(j->dir, j->context, j->run, j->keep);
+        leave_h5();
+    }
     sign(f, false);
     if (rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: old sets were not removed: %s", j->context,

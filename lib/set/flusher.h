@@ -22,12 +22,12 @@
 #define FTK_FLUSHER_H
 
 #include "core/ftk.h"
+#include "store/level_ops.h"
 #include "store/ring.h"
 
 #define GRACE_FAILED_S 1.0 /* until files of another node are visible here, after a repair */
 
 struct ftk_flusher;
-struct ftk_level_ops;
 
 /* A job.  Tables and the ring are the caller's, and must live until the job is done. */
 struct ftk_flush_job {
@@ -50,8 +50,7 @@ struct ftk_flush_job {
     double patience_s;     /* how long other threads may make no progress */
     int keep;              /* number of complete sets that stay */
     uint64_t number;       /* of the flush; 0: the directory of the set is there */
-    int (*own)(void *arg); /* rank 0: make this job the owner of the sets; NULL: it is */
-    void *own_arg;
+    struct ftk_still own;  /* rank 0: make this job the owner of the sets; ask NULL: it is */
 };
 
 struct ftk_flush_result {

@@ -40,11 +40,11 @@ static int format(const struct ftkit_ctx *ctx, const char *state, double wall_s,
         "mode = %s\nteams = %d\ncalls = %" PRIu64 "\ncall_seconds = %.9f\nset = %" PRIu64
         "\nset_time = %.3f\nset_seconds = %.6f\nset_bytes = %zu\ndurable = %" PRIu64
         "\ndurable_time = %.3f\nflushing = %" PRIu64 "\nflush_seconds = %.6f\nlog_held = %" PRIu64
-        "\nrepairs = %d\nrepair_seconds = %.6f\ndeadline = %.3f\nend = 1\n",
+        "\nrepairs = %d\nrepair_seconds = %.6f\ndeadline = %.3f\nepoch = %d\nend = 1\n",
         ctx->job, state, wall_s, ctx->nranks, ctx->nspares, modes[ctx->mode], teams_of(ctx),
         p->calls, p->call_s, ctx->committed, wall_s - age_s, p->costs_s[0], ctx->stats.region_bytes,
         ctx->status.durable, ctx->status.durable_s, ctx->flush.set, ctx->flush.last_s, p->log_held,
-        ctx->stats.repairs, ctx->stats.repair_s, ctx->steer.end_s);
+        ctx->stats.repairs, ctx->stats.repair_s, ctx->steer.end_s, ctx->epoch);
 }
 
 /* 0 or an errno.  Without fsync(), unlike ftk_save_text(): all ranks wait for rank 0 in the next
@@ -70,14 +70,34 @@ static int replace(const char *path, const char *text, size_t n)
 /* The file as it will be. */
 struct writing {
     struct ftk_errand errand;
+    uint64_t job;
+    int epoch;
     char path[2 * FTK_PATH_MAX], text[TEXT_MAX];
     size_t bytes;
     int error;
 };
 
+/* Whether the file is of a later epoch of this job: then this process was given up. */
+static bool is_behind(const struct writing *w)
+{
+    char text[TEXT_MAX];
+    uint64_t job = 0;
+    int epoch = 0;
+    const int fd = open(w->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        (void)close(fd); /* nothing was written */
+    text[n > 0 ? n : 0] = '\0';
+    const char *j = strstr(text, "\njob = "), *e = strstr(text, "\nepoch = ");
+    return j && e && sscanf(j, "\njob = %16" SCNx64, &job) == 1
+           && sscanf(e, "\nepoch = %9d", &epoch) == 1 && job == w->job && epoch > w->epoch;
+}
+
 static void write_text(struct ftk_errand *e)
 {
     struct writing *w = (struct writing *)e;
+    if (is_behind(w))
+        return;
     w->error = replace(w->path, w->text, w->bytes);
     if (w->error == ENOENT) /* the directory is made with the first set */
         w->error = 0;
@@ -99,6 +119,8 @@ static void write_file(struct ftkit_ctx *ctx, const char *state, double wait_s)
     if (!w)
         return; /* the next one is soon */
     w->errand.run = write_text;
+    w->job = ctx->job;
+    w->epoch = ctx->epoch;
     snprintf(
         w->path, sizeof w->path, "%s/%s.ftkit/" FTK_STATUS_FILE, ctx->cfg.h5_dir, ctx->cfg.name);
     w->bytes = (size_t)format(ctx, state, wall_s, w->text);

@@ -13,7 +13,12 @@
  * dir and context name the directory.  The caller waits with ftk_sets_dir_sync() between make() and
  * commit().  All functions return an error code of ftkit with a detail, unless their comment says
  * something else.  Several processes call at the same time; in a process one thread at a time
- * calls, unless the level is in_background(). */
+ * calls, unless the level is in_background().
+ *
+ * A process that has stood still, and was given up by the others, may come back at any point of
+ * such a call, while other processes write a set of the same number.  So a level opens the
+ * directory of a set once, compares the number flush of this directory, and changes files in this
+ * open directory only.  A directory is made by one process, and never with two numbers. */
 #ifndef FTK_LEVEL_OPS_H
 #define FTK_LEVEL_OPS_H
 
@@ -57,10 +62,19 @@ typedef int ftk_head_fn(const void *head, const struct ftk_manifest_part *p, voi
 typedef void ftk_finding_fn(const struct ftk_finding *f, void *arg);
 typedef void ftk_name_fn(const char *name, void *arg);
 
+/* A question of make() to its caller: whether this process is still the one that makes sets.
+ * make() asks when it has opened what it is going to remove, and changes nothing before; and again
+ * when it has made the set. */
+struct ftk_still {
+    int (*ask)(void *arg); /* FTKIT_OK: go on; another code: the result of make() */
+    void *arg;
+};
+
 /* A part to be written. */
 struct ftk_part_job {
     const char *dir, *context;
     uint64_t set;
+    uint64_t flush; /* the part goes into a set that was made with this number alone; 0: any */
     uint32_t part;
     int nsegs;            /* segments in it, at least one */
     bool deflate;         /* compress what is large */
@@ -83,12 +97,15 @@ struct ftk_level_ops {
     /* ---- writing a set.  make() and commit(): called by one process ---- */
 
     /* Make an unfinished set; remove an unfinished one of this number.  flush: a number of this
-     * attempt, which marked() finds; 0: none.  FTKIT_ERR_EXISTS: a set of this number is complete
-     * or cannot be read. */
-    int (*make)(const char *dir, const char *context, uint64_t set, uint64_t flush);
+     * attempt, which marked() finds; 0: none.  still: NULL: there is no question.
+     * FTKIT_ERR_EXISTS: a set of this number is complete, cannot be read, or is made by another
+     * process at the same time. */
+    int (*make)(const char *dir, const char *context, uint64_t set, uint64_t flush,
+        const struct ftk_still *still);
     /* Whether the set was made with this number, by any process.  FTKIT_ERR_NOT_FOUND: not yet. */
     int (*marked)(const char *dir, const char *context, uint64_t set, uint64_t flush);
-    /* Write a part, durable on return.  Fills *out. */
+    /* Write a part, durable on return.  Fills *out.  FTKIT_ERR_IO: also, there is no set that was
+     * made with the number; the same for commit(). */
     int (*write)(const struct ftk_part_job *job, struct ftk_manifest_part *out);
     /* Look for a part that another process writes.  FTKIT_OK: the part is whole.
      * FTKIT_ERR_NOT_FOUND: not yet; *sign changes while the writer makes progress. */
@@ -97,8 +114,9 @@ struct ftk_level_ops {
      * [m->nranks]: the checksum that the head of each rank must have.  FTKIT_ERR_CORRUPT: a part is
      * not of this flush. */
     int (*learn)(const char *dir, const uint64_t *heads, struct ftk_manifest *m);
-    /* Complete the set, durable on return.  m->parts and m->part_of are the caller's. */
-    int (*commit)(const char *dir, const struct ftk_manifest *m);
+    /* Complete the set that was made with the number flush (0: any), durable on return.  m->parts
+     * and m->part_of are the caller's. */
+    int (*commit)(const char *dir, uint64_t flush, const struct ftk_manifest *m);
 
     /* ---- finding sets.  Safe on what is damaged, foreign or malicious ---- */
 

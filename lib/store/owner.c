@@ -52,7 +52,8 @@ struct ftk_owner {
     char context[FTKIT_NAME_MAX + 1];
     char what[FTK_PATH_MAX + FTKIT_NAME_MAX + 32]; /* for messages: the sets of 'heat' in DIR */
     struct ftk_owner_job job;
-    struct ftk_owner_record record; /* of this process */
+    struct ftk_owner_record record; /* of this process, but for its epoch */
+    _Atomic int epoch;              /* of the job */
     _Atomic int turn;               /* see ftk_owner_stand_in() */
     _Atomic bool held;              /* the record has been that of this job */
     pthread_t thread;
@@ -187,6 +188,31 @@ static int open_sets(const char *dir, const char *context, bool make, int *ctxfd
 
 /* ---- holding ------------------------------------------------------------------------- */
 
+/* The record of this process as it is to be written now. */
+static struct ftk_owner_record own_record(const struct ftk_owner *o)
+{
+    struct ftk_owner_record r = o->record;
+    r.epoch = atomic_load(&o->epoch);
+    return r;
+}
+
+static bool is_mine(const struct ftk_owner *o, const struct found *f)
+{
+    return f->r.pid == o->record.pid && strcmp(f->r.machine, o->record.machine) == 0;
+}
+
+static int put_again(const struct ftk_owner *o, int ctxfd)
+{
+    const struct ftk_owner_record r = own_record(o);
+    return ftk_owner_replace(ctxfd, &r);
+}
+
+static int put_new(const struct ftk_owner *o, int ctxfd)
+{
+    const struct ftk_owner_record r = own_record(o);
+    return ftk_owner_make(ctxfd, &r);
+}
+
 /* Remove the record f, unless another record has replaced f. */
 static int remove_record(int ctxfd, const struct found *f, uint64_t job)
 {
@@ -234,14 +260,14 @@ static int acquire(struct ftk_owner *o, int ctxfd)
                 continue;
         }
         if (err == 0 && f.r.job == o->job.job) {
-            err = ftk_owner_replace(ctxfd, &o->record);
+            err = put_again(o, ctxfd);
         } else {
             if (err == 0)
                 err = remove_record(ctxfd, &f, o->job.job);
             if (err == 0)
                 ftk_owner_sweep(ctxfd, f.r.job);
             if (err == 0 || err == ENOENT)
-                err = ftk_owner_make(ctxfd, &o->record);
+                err = put_new(o, ctxfd);
         }
         if (err == 0)
             atomic_store(&o->held, true);
@@ -276,10 +302,9 @@ static void beat(struct ftk_owner *o)
     if (turn < 0 || open_sets(o->dir, o->context, false, &ctxfd) != 0)
         return;
     if (look_at(ctxfd, FTK_OWNER_FILE, &f, &fd) == 0 && f.r.job == o->job.job) {
-        bool mine = f.r.pid == o->record.pid && strcmp(f.r.machine, o->record.machine) == 0;
         atomic_store(&o->held, true);
-        if (turn == 0 && !mine) {
-            (void)ftk_owner_replace(ctxfd, &o->record);
+        if (turn == 0 && !is_mine(o, &f)) {
+            (void)put_again(o, ctxfd);
         } else if (is_due(o, &f, turn) && futimens(fd, NULL) == 0 && fstat(fd, &st) == 0) {
             o->seen = f;
             o->seen.touched = st.st_mtim;
@@ -299,9 +324,9 @@ static void remove_own(struct ftk_owner *o)
     int ctxfd = -1;
     if (atomic_load(&o->turn) != 0 || open_sets(o->dir, o->context, false, &ctxfd) != 0)
         return;
-    if (look(ctxfd, &f) == 0 && f.r.job == o->job.job)
-        (void)unlinkat(ctxfd, FTK_OWNER_FILE, 0);
-    ftk_owner_sweep(ctxfd, o->job.job);
+    if (look(ctxfd, &f) == 0 && f.r.job == o->job.job && f.r.epoch <= atomic_load(&o->epoch)
+        && remove_record(ctxfd, &f, o->job.job) == 0)
+        ftk_owner_sweep(ctxfd, o->job.job);
     close(ctxfd);
 }
 
@@ -360,6 +385,7 @@ static struct ftk_owner *make_owner(
     snprintf(o->what, sizeof o->what, "the sets of '%s' in %s", context, dir);
     o->job = *of;
     ftk_owner_own(&o->record, of);
+    atomic_store(&o->epoch, of->epoch);
     atomic_store(&o->turn, turn);
     return o;
 }
@@ -399,9 +425,23 @@ struct ftk_owner *ftk_owner_stand_in(
     return o;
 }
 
-void ftk_owner_turn(struct ftk_owner *o, int turn)
+void ftk_owner_turn(struct ftk_owner *o, int turn, int epoch)
 {
+    atomic_store(&o->epoch, epoch); /* before the turn, with which the thread writes the record */
     atomic_store(&o->turn, turn);
+}
+
+/* The record is of this job, but perhaps of another rank 0: of one that is lost, or of one that has
+ * replaced this process. */
+static int check_rank_0(const struct ftk_owner *o, int ctxfd, struct found *f)
+{
+    if (is_mine(o, f) || put_again(o, ctxfd) != EEXIST || look(ctxfd, f) != 0)
+        return FTKIT_OK; /* another error: a job that cannot write disturbs no other job */
+    if (f->r.job != o->job.job)
+        return busy(o, &f->r);
+    return ftk_fail(FTKIT_ERR_BUSY,
+        "this process was given up as lost: process %" PRId64 " on %s has taken over %s", f->r.pid,
+        f->r.host, o->what);
 }
 
 int ftk_owner_check(struct ftk_owner *o, bool make)
@@ -413,13 +453,15 @@ int ftk_owner_check(struct ftk_owner *o, bool make)
     int err = look(ctxfd, &f);
     bool ours = err == 0 && f.r.job == o->job.job;
     if (err == ENOENT) /* somebody has removed the record, or there has been none */
-        ours = ftk_owner_make(ctxfd, &o->record) == 0;
+        ours = put_new(o, ctxfd) == 0;
     else if (err == 0 && !ours && atomic_load(&o->held))
         rc = busy(o, &f.r);
     else if (err == 0 && !ours) /* of an earlier job, or of one that is alive */
         rc = acquire(o, ctxfd) < 0 ? FTKIT_ERR_BUSY : FTKIT_OK;
     if (ours)
         atomic_store(&o->held, true);
+    if (ours && err == 0)
+        rc = check_rank_0(o, ctxfd, &f);
     close(ctxfd); /* a read error is no sign of another owner */
     return rc;
 }

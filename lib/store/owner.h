@@ -4,7 +4,7 @@
  *
  *     <dir>/<context>.ftkit/owner
  *
- *     ftkit.owner = 2            version 1 has no lines run, mpi and alone
+ *     ftkit.owner = 3            version 1 has no lines run, mpi, alone; version 2 no line epoch
  *     job = 0123456789abcdef     the same in all processes of a job, different in other jobs
  *     name = slurm 4711          the name that the scheduler gives the job
  *     host = node17
@@ -14,12 +14,15 @@
  *     run = 00000000deadbeef     of `ftkit run`; 0: none
  *     mpi = 0123456789abcdef     hash of the name that mpirun gives the MPI job; 0: not known
  *     alone = 1                  all processes of the job are on this machine
+ *     epoch = 2                  of the job, in which the process has become rank 0
  *     checksum = 0011223344556677
  *
  * The job holds the record, not one of its processes.  Rank 0 writes the record, touches it
  * every few seconds and removes it at the end.  A few other ranks, on other nodes where there are
  * some, stand in: one of them touches the record when no process has touched it for a while.  When
- * rank 0 is lost, the process that replaces it writes the record again in the background.  A record
+ * rank 0 is lost, the process that replaces it writes the record again, at the latest before it
+ * makes a set.  A process that was given up as lost, and comes back, finds a record of a later
+ * epoch: this process neither replaces nor removes the record, and makes no set.  A record
  * is whole when it has its name, and one of the same job is replaced in one step.  Another job
  * decides as follows whether the owner of a record is alive:
  *
@@ -43,7 +46,7 @@
 #include "core/ftk.h"
 
 struct ftk_owner_record {
-    int version; /* of the text: 1 or 2 */
+    int version; /* of the text: 1 to 3 */
     uint64_t job;
     char name[64];
     char host[65];
@@ -52,6 +55,7 @@ struct ftk_owner_record {
     uint64_t start;
     uint64_t run, mpi; /* 0: none, or not known */
     bool alone;
+    int epoch; /* 0: not known */
 };
 
 /* Whether a process of a job lives on this machine: 1 or 0; -1: that is not known. */
@@ -61,6 +65,7 @@ typedef int ftk_owner_lives(uint64_t job);
 struct ftk_owner_job {
     uint64_t job, run, mpi; /* as in a record */
     bool alone;
+    int epoch;              /* of the job, now */
     ftk_owner_lives *lives; /* NULL: only the processes of records are asked for */
 };
 
@@ -80,9 +85,11 @@ int ftk_owner_take(const char *dir, const char *context, const struct ftk_owner_
  * record when no process has for 1 + n beats.  NULL: no memory, or no thread. */
 struct ftk_owner *ftk_owner_stand_in(
     const char *dir, const char *context, const struct ftk_owner_job *of, int turn);
-void ftk_owner_turn(struct ftk_owner *o, int turn); /* from now on; < 0: not at all */
-/* On rank 0: check the record, and write a missing record again; make: as above.
- * FTKIT_ERR_BUSY: another job, named in the detail, has taken over the record. */
+/* From now on, in this epoch; turn < 0: not at all. */
+void ftk_owner_turn(struct ftk_owner *o, int turn, int epoch);
+/* On rank 0: check the record, and write the record again if it is missing or of an earlier rank 0;
+ * make: as above.  FTKIT_ERR_BUSY: another job, or another rank 0 of this job, named in the detail,
+ * has taken over the record. */
 int ftk_owner_check(struct ftk_owner *o, bool make);
 /* Rank 0 removes the record.  Waits for a file system that does not answer for five seconds at
  * most; the thread stays behind alone then.  NULL inside is fine. */

@@ -80,11 +80,12 @@ static void printable(char *text)
 void ftk_owner_own(struct ftk_owner_record *r, const struct ftk_owner_job *of)
 {
     memset(r, 0, sizeof *r);
-    r->version = 2;
+    r->version = 3;
     r->job = of->job;
     r->run = of->run;
     r->mpi = of->mpi;
     r->alone = of->alone;
+    r->epoch = of->epoch;
     job_name(r->name);
     (void)gethostname(r->host, sizeof r->host - 1); /* only for messages */
     printable(r->name);
@@ -104,6 +105,8 @@ size_t ftk_owner_format(const struct ftk_owner_record *r, char text[FTK_OWNER_TE
     if (r->version > 1)
         n += snprintf(text + n, FTK_OWNER_TEXT - (size_t)n,
             "run = %016" PRIx64 "\nmpi = %016" PRIx64 "\nalone = %d\n", r->run, r->mpi, r->alone);
+    if (r->version > 2)
+        n += snprintf(text + n, FTK_OWNER_TEXT - (size_t)n, "epoch = %d\n", r->epoch);
     uint64_t sum = ftk_xxh3(text, (size_t)n);
     return (size_t)n
            + (size_t)snprintf(
@@ -115,18 +118,20 @@ size_t ftk_owner_format(const struct ftk_owner_record *r, char text[FTK_OWNER_TE
 bool ftk_owner_parse(const char *text, struct ftk_owner_record *r)
 {
     char again[FTK_OWNER_TEXT];
-    int at = 0, alone = 1;
+    int at = 0, more = 0, alone = 1;
     memset(r, 0, sizeof *r);
     int n = sscanf(text,
         "ftkit.owner = %1d\njob = %16" SCNx64 "\nname = %63[ -~]\nhost = %64[ -~]\n"
         "machine = %63[ -~]\npid = %19" SCNd64 "\nstart = %20" SCNu64 "\n%n",
         &r->version, &r->job, r->name, r->host, r->machine, &r->pid, &r->start, &at);
-    if (n != 7 || at == 0 || r->version < 1 || r->version > 2)
+    if (n != 7 || at == 0 || r->version < 1 || r->version > 3)
         return false;
     if (r->version > 1
-        && sscanf(text + at, "run = %16" SCNx64 "\nmpi = %16" SCNx64 "\nalone = %1d\n", &r->run,
-               &r->mpi, &alone)
+        && sscanf(text + at, "run = %16" SCNx64 "\nmpi = %16" SCNx64 "\nalone = %1d\n%n", &r->run,
+               &r->mpi, &alone, &more)
                != 3)
+        return false;
+    if (r->version > 2 && sscanf(text + at + more, "epoch = %9d\n", &r->epoch) != 1)
         return false;
     r->alone = alone != 0; /* before version 2 a job ended with its rank 0 */
     return r->pid > 0 && r->pid <= INT32_MAX && ftk_owner_format(r, again) == strlen(text)
@@ -211,8 +216,8 @@ int ftk_owner_make(int ctxfd, const struct ftk_owner_record *r)
     return err;
 }
 
-/* Whether there is no record of another job: 0, or an errno. */
-static int still_of(int ctxfd, uint64_t job)
+/* Whether there is no record of another job, nor of a later epoch: 0, or an errno. */
+static int still_of(int ctxfd, const struct ftk_owner_record *mine)
 {
     char text[FTK_OWNER_TEXT];
     struct ftk_owner_record r;
@@ -225,7 +230,7 @@ static int still_of(int ctxfd, uint64_t job)
     text[n > 0 ? n : 0] = '\0';
     if (err)
         return err;
-    return ftk_owner_parse(text, &r) && r.job != job ? EEXIST : 0;
+    return ftk_owner_parse(text, &r) && (r.job != mine->job || r.epoch > mine->epoch) ? EEXIST : 0;
 }
 
 int ftk_owner_replace(int ctxfd, const struct ftk_owner_record *r)
@@ -234,7 +239,7 @@ int ftk_owner_replace(int ctxfd, const struct ftk_owner_record *r)
     int err = write_new(ctxfd, r, &f);
     if (err)
         return err;
-    err = still_of(ctxfd, r->job); /* writing may have taken long */
+    err = still_of(ctxfd, r); /* writing may have taken long */
     if (!err && renameat(ctxfd, f.name, ctxfd, FTK_OWNER_FILE) != 0)
         err = errno;
     if (err)

@@ -18,7 +18,8 @@ bool ftk_owner_parse(const char *text, struct ftk_owner_record *r); /* false: no
 /* Write a record into the directory of a context.  The record is whole and durable before it gets
  * its name: each writer has a file of its own until then, <name>.<job>.<number>.new.  Make: there
  * must be no record (EEXIST: there is one).  Replace: the record of the same job, in one step, so
- * that another job never finds none.  0, or an errno. */
+ * that another job never finds none (EEXIST: another job has the record, or a later epoch of this
+ * job).  0, or an errno. */
 int ftk_owner_make(int ctxfd, const struct ftk_owner_record *r);
 int ftk_owner_replace(int ctxfd, const struct ftk_owner_record *r);
 /* Remove the files that killed writers of a job have left. */

@@ -5,6 +5,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
 use warnings;
+use Digest::MD5 qw(md5_hex);
+use File::Find qw(find);
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use FtkitTest;
@@ -102,6 +104,94 @@ sub hurt_host
     return;
 }
 
+# The state of a process as /proc has it; '' when there is none.
+sub state_of { return (slurp("/proc/$_[0]/stat") =~ /\) (\w)/)[0] // '' }
+
+# Whether all threads of a process stand still.
+sub stands { return !grep { slurp("$_/stat") =~ /\) [^TZX]/ } glob("/proc/$_[0]/task/*") }
+
+# Wait until a condition holds; whether it does so in time.
+sub holds
+{
+    my ($seconds, $condition) = @_;
+    for (my $end = time() + $seconds; time() < $end; select(undef, undef, undef, 0.01)) {
+        return 1 if $condition->();
+    }
+    return 0;
+}
+
+# The processes of the job that has its files in DIR, without those of the test.
+sub processes
+{
+    my ($dir) = @_;
+    return grep { (readlink("/proc/$_/exe") // '') =~ m{/(?:ftkit|mpirun|prterun|prted|solver)$}
+        && slurp("/proc/$_/environ") =~ /\Q$dir\E\b/ } map {m{(\d+)$}} glob('/proc/[0-9]*');
+}
+
+# The files of sets and slots of a job: size, time of the last change, content.  Without the slots of these
+# processes: a process may finish a segment in its own slot, which has the stamp of its epoch.
+sub files
+{
+    my ($work, @without) = @_;
+    my %seen;
+    my $own = join('|', @without);
+    find(sub {
+        my @s = lstat($_);
+        return if $File::Find::name =~ m{^\Q$work\E/(?:log|faults|pid\.\d+|ftkit-slot-.*\.(?:$own)\.\d+)$} || !-f _;
+        $seen{ $File::Find::name =~ s{^\Q$work\E/}{}r } = join(' ', $s[7], $s[9], md5_hex(slurp($_)));
+    }, $work);
+    return \%seen;
+}
+
+# Freeze the host of rank 0, cut it off until its ranks have been replaced, and let it come back.
+# Returns how many of its processes were frozen until then, and how many are left.  The files are
+# looked at before it comes back and after; the other processes stand still between.
+sub freeze
+{
+    my ($work, $wait, $files) = @_;
+    my ($pid, $step) = (0, 0);
+    my $look = sub { ($pid, $step) = split(' ', slurp("$work/pid.0")); return $step // 0 };
+    return (0, 0) if !holds(40, sub { $look->() && $wait->($pid, $step) });
+    my ($host, $first, $at) = (host_of($pid), $pid, $step);
+    my @frozen = grep { state_of($_) } pids($host);
+    kill('STOP', @frozen);
+    ip('link', 'set', "$tag.$host", 'down');
+    my $over = holds(60, sub { $look->() > $at + 8 && $pid != $first });
+    my %frozen = map { $_ => 1 } @frozen;
+    my @others = grep { !$frozen{$_} } processes($work);
+    kill('STOP', @others);
+    holds(10, sub { !grep { !stands($_) } @others }); # the last call of each thread has ended
+    my $still = grep { state_of($_) eq 'T' } @frozen;
+    $files->[0] = files($work, @frozen);
+    ip('link', 'set', "$tag.$host", 'up');
+    kill('CONT', @frozen);
+    my @left = @frozen;
+    holds(30, sub { !(@left = grep { state_of($_) !~ /^Z?$/ } @frozen) });
+    $files->[1] = files($work, @frozen);
+    kill('CONT', @others);
+    return ($over ? $still : 0, scalar(@left));
+}
+
+# A host that was given up comes back: its processes leave, and have changed no file of a set or a slot.
+sub expels
+{
+    my ($name, %o) = @_;
+    my ($frozen, $left, @files) = (0, 0);
+    my $wait = $o{fault} ? sub { state_of($_[0]) eq 'T' } : sub { $_[1] >= 25 };
+    survives($name, n => 4, spares => 2, timeout => 170, faults => $o{fault} ? 1 : 0,
+        solver => ['-d', '20', '-s', '80', '-p', 'pid'], like => qr/repaired in/,
+        run => ['--no-relaunch', '--host', join(',', map {"$net.$_:2"} 1 .. $hosts),
+            '--prtemca', 'plm_ssh_agent', $agent, '--prtemca', 'if_include', "$tag,eth0"], %o,
+        while => sub { ($frozen, $left) = freeze($_[0], $wait, \@files) });
+    cmp_ok($frozen, '>=', 3, '... two ranks and a daemon came back');
+    is($left, 0, '... and leave');
+    my ($before, $after) = ($files[0] // {}, $files[1] // {});
+    my @changed = grep { ($before->{$_} // '') ne ($after->{$_} // '') } sort keys %{ +{ %$before, %$after } };
+    is(join(' ', @changed), '', '... and change no file')
+        or diag(map { "$_: " . ($before->{$_} // 'none') . ' -> ' . ($after->{$_} // 'none') . "\n" } @changed);
+    return;
+}
+
 $SIG{$_} = sub { exit(1) } for qw(INT TERM); # to the block below
 END { my $rc = $?; remove_hosts(); $? = $rc }
 make_hosts();
@@ -112,4 +202,9 @@ for my $what (qw(all daemon link)) {
 hurt_host('link', 3, env => $memory, heal => 15);
 hurt_host('link', 0, heal => 15, like => qr/processes are back in .* from files/, env => { FTKIT_LEVEL_HDF5_EVERY => '1 sets',
     FTKIT_LEVEL_MEMORY_SCHEME => 'own', FTKIT_CHECKPOINT_PERIOD => '5 calls' });
+my $async = { FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_RECOVER_NODE_TIMEOUT => '4s',
+    FTKIT_LEVEL_MEMORY_PLACE => 'file', FTKIT_LEVEL_MEMORY_DIRECTORY => '.', FTKIT_RECOVER_TIMEOUT => '60s' };
+expels('a frozen host is given up, and comes back', env => $async);
+expels("... frozen at $_", env => $async, fault => "$_:0:" . (/block/ ? 30 : 3) . ':stop')
+    for qw(flush.begin flush.block flush.parts flush.complete ckpt.packed ckpt.sealed ckpt.voted);
 done_testing();

@@ -219,7 +219,8 @@ static int make_directory(const char *dir, const char *context, uint64_t set)
     return rc;
 }
 
-static int make(const char *dir, const char *context, uint64_t set, uint64_t flush)
+static int make(const char *dir, const char *context, uint64_t set, uint64_t flush,
+    const struct ftk_still *still)
 {
     char text[32];
     struct ftk_set_entry e;
@@ -227,9 +228,14 @@ static int make(const char *dir, const char *context, uint64_t set, uint64_t flu
     int rc = examine(dir, context, set, &e);
     if (rc == FTKIT_OK && e.state != FTK_SET_INCOMPLETE)
         return ftk_fail(FTKIT_ERR_EXISTS, "set %" PRIu64 " in %s is there", set, dir);
-    if (rc == FTKIT_OK)
+    const bool there = rc == FTKIT_OK;
+    if (rc == FTKIT_ERR_NOT_FOUND)
+        rc = FTKIT_OK;
+    if (rc == FTKIT_OK && still)
+        rc = still->ask(still->arg);
+    if (rc == FTKIT_OK && there)
         rc = remove_set(dir, context, set);
-    if (rc == FTKIT_OK || rc == FTKIT_ERR_NOT_FOUND)
+    if (rc == FTKIT_OK)
         rc = make_directory(dir, context, set);
     if (rc == FTKIT_OK)
         rc = open_set(dir, context, set, &fd);
@@ -240,21 +246,33 @@ static int make(const char *dir, const char *context, uint64_t set, uint64_t flu
     return rc;
 }
 
-static int marked(const char *dir, const char *context, uint64_t set, uint64_t flush)
+static bool has_mark(int fd, uint64_t flush)
 {
     char text[32] = "", want[32];
-    int fd;
-    int rc = open_set(dir, context, set, &fd);
-    if (rc != FTKIT_OK)
-        return rc;
     const int mark = openat(fd, MARK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     const ssize_t n = mark < 0 ? 0 : read(mark, text, sizeof text - 1);
     if (mark >= 0)
         close(mark);
-    close(fd);
-    return n == (ssize_t)mark_text(flush, want) && strcmp(text, want) == 0
-               ? FTKIT_OK
-               : ftk_fail(FTKIT_ERR_NOT_FOUND, "set %" PRIu64 " is not made", set);
+    return n == (ssize_t)mark_text(flush, want) && strcmp(text, want) == 0;
+}
+
+/* Open the directory that was made with the number flush; 0: any. */
+static int open_made(const char *dir, const char *context, uint64_t set, uint64_t flush, int *fd)
+{
+    int rc = open_set(dir, context, set, fd);
+    if (rc != FTKIT_OK || flush == 0 || has_mark(*fd, flush))
+        return rc;
+    close(*fd);
+    return ftk_fail(FTKIT_ERR_IO, "set %" PRIu64 " is not made", set);
+}
+
+static int marked(const char *dir, const char *context, uint64_t set, uint64_t flush)
+{
+    int fd;
+    const int rc = open_made(dir, context, set, flush, &fd);
+    if (rc == FTKIT_OK)
+        close(fd);
+    return rc == FTKIT_ERR_IO ? FTKIT_ERR_NOT_FOUND : rc;
 }
 
 static int put_segment(
@@ -305,7 +323,7 @@ static int write_part(const struct ftk_part_job *job, struct ftk_manifest_part *
     struct ftk_out o;
     uint64_t bytes = 0;
     int fd;
-    int rc = open_set(job->dir, job->context, job->set, &fd);
+    int rc = open_made(job->dir, job->context, job->set, job->flush, &fd);
     if (rc != FTKIT_OK)
         return rc;
     XXH3_state_t *sum = XXH3_createState();
@@ -346,22 +364,22 @@ static int look(const char *dir, const char *context, uint64_t set, uint32_t par
     return rc;
 }
 
-static int commit(const char *dir, const struct ftk_manifest *m)
+static int commit(const char *dir, uint64_t flush, const struct ftk_manifest *m)
 {
     char *text = NULL;
     size_t bytes = 0;
     int fd;
-    int rc = open_set(dir, m->context, m->set, &fd);
-    if (rc == FTKIT_OK)
-        rc = ftk_manifest_text(m, &text, &bytes);
+    int rc = open_made(dir, m->context, m->set, flush, &fd);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = ftk_manifest_text(m, &text, &bytes);
     if (rc == FTKIT_OK) {
         rc = ftk_out_text(fd, m->set, FTK_MANIFEST_FILE, &manifest_points, text, bytes);
         free(text);
     }
     if (rc == FTKIT_OK)
         (void)unlinkat(fd, MARK, 0); /* beside a manifest the mark has no meaning */
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return rc;
 }
 

@@ -296,7 +296,7 @@ static void sets_are_written(void **state)
     extra_bytes = 3 << 20;
     start(&j);
     for (uint64_t set = 1; set <= 4; set++) {
-        CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, set, 0));
+        CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, set, 0, NULL));
         prepare(&j, set);
         for (int r = NRANKS; r-- > 0;)
             give(&j, set, r, 0, 10);
@@ -318,7 +318,7 @@ static void pieces_make_the_same_file(void **state)
     size_t bytes[2];
     extra_bytes = 3 << 20;
     start(&j);
-    CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, 1, 0));
+    CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, 1, 0, NULL));
     prepare(&j, 1);
     for (int r = 0; r < NRANKS; r++)
         give(&j, 1, r, 0, 10);
@@ -343,7 +343,7 @@ static void parts_that_never_come(void **state)
     start(&j);
     CHECK_RC(FTKIT_OK, write_set(1));
     for (uint64_t set = 2; set <= 4; set++) {
-        CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, set, 0));
+        CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, set, 0, NULL));
         prepare(&j, set);
         give(&j, set, 1, 0, 60);
         give(&j, set, 0, 0, set == 2 ? 0.2 : 60);
@@ -357,7 +357,7 @@ static void parts_that_never_come(void **state)
         CHECK_RC(FTKIT_OK, verify_set(1));
     }
     /* and all is well with the next one */
-    CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, 5, 0));
+    CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, 5, 0, NULL));
     prepare(&j, 5);
     for (int r = 0; r < NRANKS; r++)
         give(&j, 5, r, 0, 60);
@@ -374,7 +374,7 @@ static void parts_of_others(void **state)
     (void)state;
     struct job j;
     start(&j);
-    CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, 2, 0));
+    CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, 2, 0, NULL));
     prepare(&j, 2);
     j.heads[3]++;
     for (int r = 0; r < NRANKS; r++)
@@ -394,7 +394,7 @@ static void ended_in_the_middle(void **state)
     int before = handles();
     extra_bytes = 4 << 20;
     start(&j);
-    CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, 1, 0));
+    CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, 1, 0, NULL));
     prepare(&j, 1);
     for (int r = 0; r < NRANKS; r++)
         give(&j, 1, r, 1e6, 60);

@@ -169,7 +169,7 @@ static void arguments(void **state)
     CHECK_RC(FTKIT_ERR_ARG, write_segments(dir, "heat", 1, 0, segs, 1, &p));
     ((char *)seg[0])[300] ^= 1; /* not sealed */
     CHECK_RC(FTKIT_ERR_CORRUPT, write_segments(dir, CONTEXT, 1, 0, segs, 1, &p));
-    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_commit(dir, &m)); /* parts of 0 ranks */
+    CHECK_RC(FTKIT_ERR_ARG, ftk_h5_commit(dir, 0, &m)); /* parts of 0 ranks */
     CHECK_RC(FTKIT_ERR_ARG, ftk_sets_prune(dir, CONTEXT, RUN, 0));
     CHECK_RC(FTKIT_ERR_ARG, read_segment(dir, &m, NRANKS, &seg[0], NULL));
     CHECK_RC(FTKIT_ERR_ARG, read_segment(dir, &m, -1, &seg[0], NULL));
@@ -241,19 +241,19 @@ static void commit_checks_parts(void **state)
     CHECK_RC(FTKIT_OK, write_part(1, 1, &m.parts[1]));
     m.parts[2] = m.parts[1];
     m.parts[2].part = 7;
-    CHECK_RC(FTKIT_ERR_NOT_FOUND, ftk_h5_commit(dir, &m));
+    CHECK_RC(FTKIT_ERR_NOT_FOUND, ftk_h5_commit(dir, 0, &m));
     CHECK_RC(FTKIT_OK, write_part(1, 2, &m.parts[2]));
     m.parts[2].heads_xxh ^= 1;
-    CHECK_RC(FTKIT_ERR_CORRUPT, ftk_h5_commit(dir, &m));
+    CHECK_RC(FTKIT_ERR_CORRUPT, ftk_h5_commit(dir, 0, &m));
     m.parts[2].heads_xxh ^= 1;
     m.parts[1].file_bytes++;
-    CHECK_RC(FTKIT_ERR_CORRUPT, ftk_h5_commit(dir, &m));
+    CHECK_RC(FTKIT_ERR_CORRUPT, ftk_h5_commit(dir, 0, &m));
     m.parts[1].file_bytes--;
     m.run++;
-    CHECK_RC(FTKIT_ERR_FORMAT, ftk_h5_commit(dir, &m));
+    CHECK_RC(FTKIT_ERR_FORMAT, ftk_h5_commit(dir, 0, &m));
     m.run--;
     assert_string_equal(listed(), "");
-    CHECK_RC(FTKIT_OK, ftk_h5_commit(dir, &m));
+    CHECK_RC(FTKIT_OK, ftk_h5_commit(dir, 0, &m));
     assert_string_equal(listed(), "1");
     ftk_manifest_free(&m);
 }
@@ -601,7 +601,7 @@ static void master_needs_agreement(void **state)
     seal(h);
     const void *seg = h;
     CHECK_RC(FTKIT_OK, write_segments(dir, CONTEXT, 1, 7, &seg, 1, &m.parts[2]));
-    CHECK_RC(FTKIT_ERR_MISMATCH, ftk_h5_commit(dir, &m));
+    CHECK_RC(FTKIT_ERR_MISMATCH, ftk_h5_commit(dir, 0, &m));
     assert_true(strstr(ftk_detail_text(), "u2n") != NULL);
     assert_false(exists(path_of(1, "master.h5")));
     assert_false(exists(path_of(1, "master.h5.tmp")));
@@ -827,7 +827,7 @@ static void bad_directories(void **state)
         CHECK_RC(FTKIT_OK, write_part(2, i, &m.parts[i]));
     remove_tree(path_of(2, ""));
     CHECK_RC(FTKIT_ERR_IO, write_part(2, 0, &p));
-    CHECK_RC(FTKIT_ERR_IO, ftk_h5_commit(dir, &m));
+    CHECK_RC(FTKIT_ERR_IO, ftk_h5_commit(dir, 0, &m));
     write_file(
         (snprintf(path, sizeof path, "%s/" CONTEXT ".ftkit/set-0000000002", dir), path), "x", 1);
     CHECK_RC(FTKIT_ERR_IO, write_set(2));

@@ -48,7 +48,7 @@ static bool deflate;                     /* compress the parts */
 
 static inline int begin_set(const char *where, const char *context, uint64_t set)
 {
-    return ftk_sets_begin(ftk_sets_level(FTK_DURABLE_HDF5), where, context, set);
+    return ftk_sets_begin(ftk_sets_level(FTK_DURABLE_HDF5), where, context, set, 0, NULL);
 }
 
 static inline int read_segment(
@@ -377,7 +377,7 @@ static inline int write_set(uint64_t set)
     for (uint32_t p = 0; p < NPARTS && rc == FTKIT_OK; p++)
         rc = write_part(set, p, &m.parts[p]);
     if (rc == FTKIT_OK)
-        rc = ftk_h5_commit(dir, &m);
+        rc = ftk_h5_commit(dir, 0, &m);
     ftk_manifest_free(&m);
     return rc;
 }
@@ -444,7 +444,7 @@ static inline void write_file(const char *path, const void *text, size_t bytes)
     close(fd);
 }
 
-static char *read_file(const char *path, size_t *bytes)
+static inline char *read_file(const char *path, size_t *bytes)
 {
     struct stat st;
     int fd = open(path, O_RDONLY);

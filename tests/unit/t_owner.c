@@ -83,7 +83,7 @@ static char *record(void)
     return text;
 }
 
-/* more: the lines of version 2; NULL: version 1 */
+/* more: the lines of versions 2 and 3; NULL: version 1 */
 static void write_lines(
     const char *machine, long pid, const char *start, uint64_t job, const char *more)
 {
@@ -91,7 +91,10 @@ static void write_lines(
     int n = snprintf(text, sizeof text,
         "ftkit.owner = %d\njob = %016" PRIx64
         "\nname = -\nhost = elsewhere\nmachine = %s\npid = %ld\nstart = %s\n%s",
-        more ? 2 : 1, job, machine, pid, start, more ? more : "");
+        !more                      ? 1
+        : strstr(more, "epoch = ") ? 3
+                                   : 2,
+        job, machine, pid, start, more ? more : "");
     n += snprintf(text + n, sizeof text - (size_t)n, "checksum = %016" PRIx64 "\n",
         (uint64_t)XXH3_64bits(text, (size_t)n));
     unlink(record_path());
@@ -390,7 +393,7 @@ static void standing_in(void **state)
     assert_true(exists(record_path()));
     (void)take_for(FTKIT_ERR_BUSY, &other);
     at_nap = NULL;
-    ftk_owner_turn(idle, 0); /* it has become rank 0 */
+    ftk_owner_turn(idle, 0, 1); /* it has become rank 0 */
     await(is_own);
     CHECK_RC(FTKIT_OK, ftk_owner_check(idle, true));
     (void)take_for(FTKIT_ERR_BUSY, &other);
@@ -398,6 +401,70 @@ static void standing_in(void **state)
     assert_true(exists(record_path()));
     ftk_owner_release(&idle);
     assert_false(exists(record_path()));
+}
+
+static void set_pace(void)
+{
+    ftk_owner_pace(0.1, SHORT_S, 2 * SHORT_S, SHORT_S);
+}
+
+static void write_epoch(int epoch)
+{
+    char more[128];
+    snprintf(more, sizeof more,
+        "run = 0000000000000000\nmpi = 0000000000000000\nalone = 0\nepoch = %d\n", epoch);
+    write_lines("another-1", 1, "77", 8, more);
+}
+
+/* Another process has become rank 0 of the same job: this process was given up, and comes back. */
+static void given_up(void **state)
+{
+    (void)state;
+    const struct ftk_owner_job job = { .job = 8, .epoch = 2 };
+    struct ftk_owner *o = take_for(FTKIT_OK, &job);
+    char value[80];
+    char *text = record();
+    line_of(text, "epoch", value);
+    assert_string_equal(value, "2");
+    free(text);
+    write_epoch(3);
+    text = record();
+    CHECK_RC(FTKIT_ERR_BUSY, ftk_owner_check(o, true));
+    assert_non_null(strstr(ftk_detail_text(), "process 1 on elsewhere"));
+    atomic_store(&looks, 0);
+    await(many_looks);
+    ftk_owner_release(&o);
+    char *after = record();
+    assert_string_equal(after, text); /* neither replaced nor removed */
+    free(text);
+    free(after);
+}
+
+/* The new rank 0 writes its record before it makes a set, not only with the next beat. */
+static void taken_over(void **state)
+{
+    (void)state;
+    const struct ftk_owner_job job = { .job = 8, .epoch = 2 };
+    CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
+    for (int turns = 0; turns < 2; turns++) { /* in the epoch 2; in an epoch after its start */
+        ftk_owner_pace(LONG_S, SHORT_S, 2 * SHORT_S, LONG_S); /* no beat */
+        struct ftk_owner *o = ftk_owner_stand_in(dir, CONTEXT, &job, turns);
+        assert_non_null(o);
+        write_epoch(turns ? 4 : 1);
+        if (turns)
+            ftk_owner_turn(o, 0, 5);
+        CHECK_RC(FTKIT_OK, ftk_owner_check(o, true));
+        char value[80];
+        char *text = record();
+        line_of(text, "epoch", value);
+        assert_string_equal(value, turns ? "5" : "2");
+        line_of(text, "pid", value);
+        assert_int_equal(atol(value), getpid());
+        free(text);
+        ftk_owner_release(&o);
+        assert_false(exists(record_path()));
+    }
+    set_pace();
 }
 
 /* A rank that replaces rank 0 while the job opens finds the record of an earlier job. */
@@ -658,6 +725,8 @@ int main(void)
         TEST(no_record),
         TEST(job_outlives_rank_0),
         TEST(standing_in),
+        TEST(given_up),
+        TEST(taken_over),
         TEST(never_held),
         TEST(twins),
         TEST(race),
@@ -667,6 +736,6 @@ int main(void)
         TEST(without_links),
     };
     has_clock = true;
-    ftk_owner_pace(0.1, SHORT_S, 2 * SHORT_S, SHORT_S);
+    set_pace();
     return cmocka_run_group_tests(tests, make_work, remove_work);
 }

@@ -65,19 +65,19 @@ static int free_number(
 }
 
 int ftk_sets_make(const struct ftk_level_ops *level, const char *dir, const char *context,
-    uint64_t set, uint64_t flush)
+    uint64_t set, uint64_t flush, const struct ftk_still *still)
 {
-    int rc = FTKIT_OK;
+    int rc = still ? still->ask(still->arg) : FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < FTK_DURABLES; i++)
         if (levels[i] != level)
             rc = free_number(levels[i], dir, context, set);
-    return rc == FTKIT_OK ? level->make(dir, context, set, flush) : rc;
+    return rc == FTKIT_OK ? level->make(dir, context, set, flush, still) : rc;
 }
 
-int ftk_sets_begin(
-    const struct ftk_level_ops *level, const char *dir, const char *context, uint64_t set)
+int ftk_sets_begin(const struct ftk_level_ops *level, const char *dir, const char *context,
+    uint64_t set, uint64_t flush, const struct ftk_still *still)
 {
-    int rc = ftk_sets_make(level, dir, context, set, 0);
+    int rc = ftk_sets_make(level, dir, context, set, flush, still);
     return rc == FTKIT_OK ? ftk_sets_dir_sync(dir, context, set) : rc;
 }
 

@@ -24,10 +24,10 @@ void ftk_sets_prepare(void);
 /* Make an unfinished set, as level->make() does.  Also FTKIT_ERR_EXISTS: another level has a set of
  * this number that is not unfinished. */
 int ftk_sets_make(const struct ftk_level_ops *level, const char *dir, const char *context,
-    uint64_t set, uint64_t flush);
+    uint64_t set, uint64_t flush, const struct ftk_still *still);
 /* The same, durable on return. */
-int ftk_sets_begin(
-    const struct ftk_level_ops *level, const char *dir, const char *context, uint64_t set);
+int ftk_sets_begin(const struct ftk_level_ops *level, const char *dir, const char *context,
+    uint64_t set, uint64_t flush, const struct ftk_still *still);
 
 /* Numbers of all sets, complete or not, newest first, malloc'd.  *n may be 0, also when the
  * directory does not exist. */

@@ -34,8 +34,9 @@
 
 /* Make the directories of a set.  An unfinished set of the same number is removed first.  flush: a
  * number that the mark of the unfinished set gets; 0: none.  FTKIT_ERR_EXISTS: a set of this number
- * is complete or cannot be read.  Called by one process. */
-int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flush);
+ * is complete, cannot be read, or is made by another process.  still: see level_ops.h. */
+int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flush,
+    const struct ftk_still *still);
 /* Whether the directory of a set was made with this number, by any process.  FTKIT_ERR_NOT_FOUND:
  * not yet; an older directory of the set does not count. */
 int ftk_h5_marked(const char *dir, const char *context, uint64_t set, uint64_t flush);
@@ -50,9 +51,9 @@ int ftk_h5_write_job(const struct ftk_part_job *job, struct ftk_manifest_part *o
 bool ftk_h5_can_deflate(void);
 
 /* Write the master file, then the manifest, durable on return: the set is now complete.
- * Called by one process after all parts are durable.  m->parts and m->part_of are the
- * caller's. */
-int ftk_h5_commit(const char *dir, const struct ftk_manifest *m);
+ * Called by one process after all parts are durable.  flush: of the directory, 0: any.  m->parts
+ * and m->part_of are the caller's. */
+int ftk_h5_commit(const char *dir, uint64_t flush, const struct ftk_manifest *m);
 
 /* Look for a part that another process writes.  FTKIT_OK: the part has its name, so the part is
  * whole.  FTKIT_ERR_NOT_FOUND: not yet; *sign changes from call to call while the writer makes

@@ -16,7 +16,7 @@ static const struct ftk_file_points manifest_points = {
     .dirsync = "h5.manifest.dirsync",
 };
 
-int ftk_h5_commit(const char *dir, const struct ftk_manifest *m)
+int ftk_h5_commit(const char *dir, uint64_t flush, const struct ftk_manifest *m)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -25,18 +25,16 @@ int ftk_h5_commit(const char *dir, const struct ftk_manifest *m)
         rc = ftk_manifest_text(m, &text, &bytes);
     if (rc != FTKIT_OK)
         return rc;
-    int dirfd = ftk_h5_open_dir(dir, m->context, m->set);
-    if (dirfd < 0) {
-        rc = ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", m->set, dir);
-        free(text);
-        return rc;
-    }
-    rc = ftk_h5_master(dirfd, m);
+    int dirfd = -1;
+    rc = ftk_h5_open_made(dir, m->context, m->set, flush, &dirfd);
+    if (rc == FTKIT_OK)
+        rc = ftk_h5_master(dirfd, m);
     if (rc == FTKIT_OK)
         rc = ftk_out_text(dirfd, m->set, FTK_MANIFEST_FILE, &manifest_points, text, bytes);
     if (rc == FTKIT_OK) /* beside a manifest this mark has no meaning, so ignore an error */
         (void)unlinkat(dirfd, FTK_H5_UNFINISHED, 0);
     free(text);
-    close(dirfd);
+    if (dirfd >= 0)
+        close(dirfd);
     return rc;
 }

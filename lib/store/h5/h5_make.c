@@ -27,18 +27,12 @@ static int make_dir(const char *path)
     return -1;
 }
 
-/* The number of a set must be free: there is no set, or an unfinished one. */
-static int check_free(const char *dir, const char *context, uint64_t set, const char *path)
+/* The number of a set must be free: there is no set, or an unfinished one.  fd: its directory, or
+ * -1. */
+static int check_free(const char *dir, const char *context, uint64_t set, int fd, const char *path)
 {
     struct ftk_manifest m;
-    int fd = ftk_h5_open_dir(dir, context, set);
-    if (fd < 0)
-        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
-                   ? FTKIT_OK
-                   : ftk_fail_errno(errno, "set %" PRIu64 " in %s", set, path);
-    bool unfinished = ftk_h5_is_unfinished(fd);
-    close(fd);
-    if (unfinished)
+    if (fd < 0 || ftk_h5_is_unfinished(fd))
         return FTKIT_OK;
     int rc = ftk_h5_open_set(dir, context, set, false, &m);
     if (rc == FTKIT_OK) {
@@ -51,66 +45,175 @@ static int check_free(const char *dir, const char *context, uint64_t set, const 
         FTKIT_ERR_EXISTS, "set %" PRIu64 " in %s cannot be read and is not overwritten", set, path);
 }
 
+/* ---- the mark of an unfinished set --------------------------------------------------- */
+
 static size_t format(uint64_t flush, char text[MARK_MAX])
 {
     return (size_t)snprintf(text, MARK_MAX, "flush = %016" PRIx64 "\n", flush);
 }
 
-/* Make the set's directory, with the mark of an unfinished set.  The mark is there before it has
- * its text: a reader looks again. */
-static int make_set(int ctxfd, uint64_t set, uint64_t flush, const char *path)
+/* The mark is there before it has its text: a reader looks again.  0, or an errno; EEXIST: another
+ * process has made the set. */
+static int put_mark(int fd, uint64_t flush)
 {
-    char name[FTK_SETS_DIR_NAME_MAX], text[MARK_MAX];
-    ftk_h5_set_name(set, name);
-    if (mkdirat(ctxfd, name, 0777) != 0 && errno != EEXIST)
-        return ftk_fail_errno(errno, "make %s/%s", path, name);
-    int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
-    int mark = fd < 0 ? -1
-                      : openat(fd, FTK_H5_UNFINISHED,
-                          O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    int err = mark < 0 ? errno : 0;
+    char text[MARK_MAX];
+    int mark = openat(fd, FTK_H5_UNFINISHED, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (mark < 0)
+        return errno;
     const size_t bytes = flush != 0 ? format(flush, text) : 0;
-    if (err == 0 && bytes > 0) {
-        const ssize_t n = write(mark, text, bytes);
-        err = n == (ssize_t)bytes ? 0 : n < 0 ? errno : ENOSPC;
-    }
-    if (mark >= 0 && close(mark) != 0 && err == 0)
+    const ssize_t n = bytes > 0 ? write(mark, text, bytes) : 0;
+    int err = n == (ssize_t)bytes ? 0 : n < 0 ? errno : ENOSPC;
+    if (close(mark) != 0 && err == 0)
         err = errno;
-    if (fd >= 0)
-        close(fd);
-    return err ? ftk_fail_errno(err, "make %s/%s", path, name) : FTKIT_OK;
+    return err;
+}
+
+/* Whether an open directory has the mark with this number: 0, or an errno; ENOENT: it has not. */
+static int find_mark(int fd, uint64_t flush)
+{
+    char text[MARK_MAX] = "", want[MARK_MAX];
+    /* open the file each time: NFS asks its server only at open() */
+    int mark = openat(fd, FTK_H5_UNFINISHED, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (mark < 0)
+        return errno == ENOTDIR || errno == ELOOP || errno == ESTALE ? ENOENT : errno;
+    const ssize_t n = read(mark, text, sizeof text - 1);
+    const int err = n < 0 ? errno : 0;
+    (void)close(mark); /* nothing was written */
+    if (err)
+        return err == ESTALE ? ENOENT : err;
+    return n == (ssize_t)format(flush, want) && strcmp(text, want) == 0 ? 0 : ENOENT;
+}
+
+/* Open the directory of a set, if it was made with this number: 0, or an errno; ENOENT: it was
+ * not. */
+static int open_made(const char *dir, const char *context, uint64_t set, uint64_t flush, int *fd)
+{
+    *fd = ftk_h5_open_dir(dir, context, set);
+    if (*fd < 0)
+        return errno == ENOTDIR || errno == ELOOP || errno == ESTALE ? ENOENT : errno;
+    const int err = find_mark(*fd, flush);
+    if (err) {
+        (void)close(*fd);
+        *fd = -1;
+    }
+    return err;
 }
 
 int ftk_h5_marked(const char *dir, const char *context, uint64_t set, uint64_t flush)
 {
-    char text[MARK_MAX] = "", want[MARK_MAX];
-    int fd = ftk_h5_open_dir(dir, context, set);
-    int err = fd < 0 ? errno : 0;
-    /* open the file each time: NFS asks its server only at open() */
-    int mark =
-        fd < 0 ? -1 : openat(fd, FTK_H5_UNFINISHED, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (mark < 0 && err == 0)
-        err = errno;
-    const ssize_t n = mark < 0 ? 0 : read(mark, text, sizeof text - 1);
-    if (n < 0)
-        err = errno;
-    if (mark >= 0)
-        (void)close(mark); /* nothing was written */
+    int fd;
+    const int err = open_made(dir, context, set, flush, &fd);
     if (fd >= 0)
         (void)close(fd);
-    if (err != 0 && err != ENOENT && err != ENOTDIR && err != ELOOP && err != ESTALE)
+    if (err != 0 && err != ENOENT)
         return ftk_fail_errno(err, "set %" PRIu64 " in %s", set, dir);
-    return n == (ssize_t)format(flush, want) && strcmp(text, want) == 0
+    return err == 0
                ? FTKIT_OK
                : ftk_fail(FTKIT_ERR_NOT_FOUND, "the directory of set %" PRIu64 " is not made", set);
 }
 
-int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flush)
+int ftk_h5_open_made(const char *dir, const char *context, uint64_t set, uint64_t flush, int *fd)
+{
+    int err = 0;
+    if (flush != 0)
+        err = open_made(dir, context, set, flush, fd);
+    else if ((*fd = ftk_h5_open_dir(dir, context, set)) < 0)
+        err = errno;
+    return err ? ftk_fail_errno(
+               err, "directory of this attempt at set %" PRIu64 " under %s", set, dir)
+               : FTKIT_OK;
+}
+
+/* ---- making --------------------------------------------------------------------------
+ * Other processes may make the same set at the same time: after this process was given up as lost,
+ * or before it.  So nothing is decided by what was there a moment ago: a directory is removed if it
+ * is empty, and made if there is none, and the mark is made if there is none; each step is one call
+ * that fails otherwise.  Then the maker looks again, and asks again. */
+
+#define TRIES 4 /* others, or a file system that answers late, come between */
+
+/* One attempt to make a set. */
+struct making {
+    const char *dir, *context, *path; /* path: of the context's directory, which is ctxfd */
+    uint64_t set, flush;
+    const struct ftk_still *still;
+    int ctxfd;
+    char name[FTK_SETS_DIR_NAME_MAX];
+};
+
+static int ask(const struct making *m)
+{
+    return m->still ? m->still->ask(m->still->arg) : FTKIT_OK;
+}
+
+/* Get an open directory that has no set: the directory old, if it stays because of files that are
+ * not ours; or one that this process has made.  0, or an errno; EEXIST: others have made one;
+ * ENOENT: others have removed it. */
+static int own_directory(const struct making *m, int old, bool stays, int *fd)
+{
+    struct stat st;
+    if (stays)
+        *fd = fcntl(old, F_DUPFD_CLOEXEC, 0);
+    else if (mkdirat(m->ctxfd, m->name, 0777) == 0)
+        *fd = openat(m->ctxfd, m->name, OPEN_DIR | O_NOFOLLOW);
+    if (*fd >= 0)
+        return 0;
+    const int err = errno;
+    /* a file or a link that has the name of a set */
+    if (err == EEXIST && fstatat(m->ctxfd, m->name, &st, AT_SYMLINK_NOFOLLOW) == 0
+        && !S_ISDIR(st.st_mode))
+        return ENOTDIR;
+    return err;
+}
+
+/* Mark the directory as that of an unfinished set.  The open directory may be that of others, who
+ * have made it between two calls: then it has a mark, or a set that is complete.  0, or an errno as
+ * above. */
+static int claim(const struct making *m, int fd)
+{
+    const int err = put_mark(fd, m->flush);
+    if (err || !ftk_h5_has_whole_file(fd))
+        return err == ESTALE ? ENOENT : err;
+    (void)unlinkat(fd, FTK_H5_UNFINISHED, 0); /* beside a manifest the mark has no meaning */
+    return EEXIST;
+}
+
+/* Look, ask, remove what was seen, and make the set; *again: others came between. */
+static int try_to_make(const struct making *m, bool *again)
+{
+    int old, fd = -1, err = 0;
+    bool stays = false;
+    *again = false;
+    int rc = ftk_h5_open_old(m->ctxfd, m->set, &old);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = check_free(m->dir, m->context, m->set, old, m->path);
+    if (rc == FTKIT_OK)
+        rc = ask(m);
+    if (rc == FTKIT_OK && old >= 0)
+        rc = ftk_h5_clear(m->ctxfd, m->set, old, NULL, &stays);
+    if (rc == FTKIT_OK) {
+        err = own_directory(m, old, stays, &fd);
+        if (!err)
+            err = claim(m, fd);
+        *again = err == EEXIST || err == ENOENT;
+        if (err)
+            rc = ftk_fail_errno(err, "make %s/%s", m->path, m->name);
+    }
+    if (rc == FTKIT_OK)
+        rc = ask(m);
+    if (fd >= 0)
+        close(fd);
+    if (old >= 0)
+        close(old);
+    return rc;
+}
+
+int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flush,
+    const struct ftk_still *still)
 {
     char path[FTK_PATH_MAX];
     int rc = ftk_sets_dir_path(dir, context, path);
-    if (rc == FTKIT_OK)
-        rc = check_free(dir, context, set, path);
     if (rc != FTKIT_OK)
         return rc;
     int err = FTK_FAULT("h5.begin");
@@ -120,12 +223,15 @@ int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flu
         err = errno;
     if (err)
         return ftk_fail_errno(err, "make %s", path);
-    int ctxfd = open(path, OPEN_DIR);
-    if (ctxfd < 0)
+    struct making m = { dir, context, path, set, flush, still, open(path, OPEN_DIR), "" };
+    if (m.ctxfd < 0)
         return ftk_fail_errno(errno, "open %s", path);
-    rc = ftk_h5_clear(ctxfd, set, NULL);
-    if (rc == FTKIT_OK)
-        rc = make_set(ctxfd, set, flush, path);
-    close(ctxfd);
-    return rc;
+    ftk_h5_set_name(set, m.name);
+    bool again = true;
+    for (int i = 0; i < TRIES && again; i++)
+        rc = try_to_make(&m, &again);
+    close(m.ctxfd);
+    return again ? ftk_fail(
+               FTKIT_ERR_EXISTS, "set %" PRIu64 " in %s is made by another process", set, path)
+                 : rc;
 }

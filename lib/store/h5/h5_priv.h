@@ -183,13 +183,21 @@ int ftk_h5_xdmf(int dirfd, const struct ftk_manifest *m, const struct ftk_h5_arr
 
 /* Directory of a set as a file descriptor, -1 with errno. */
 int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set);
+/* The same for a writer.  FTKIT_ERR_IO: there is none, or the directory was not made with the
+ * number flush (0: any will do). */
+int ftk_h5_open_made(const char *dir, const char *context, uint64_t set, uint64_t flush, int *fd);
 /* The name of a set's directory. */
 void ftk_h5_set_name(uint64_t set, char name[FTK_SETS_DIR_NAME_MAX]);
 /* Whether the store gives this name to a file in a set's directory ("our files"). */
 bool ftk_h5_is_ours(const char *name);
-/* Remove a set from the open directory of its context.  Files that are not ours stay; then the
- * set's directory stays, too.  point: the fault point, or NULL. */
-int ftk_h5_clear(int ctxfd, uint64_t set, const char *point);
+/* Open the directory of a set in that of its context, to remove the set.  *fd -1: there is none, or
+ * only a file or a link of this name. */
+int ftk_h5_open_old(int ctxfd, uint64_t set, int *fd);
+/* Remove the set in the open directory fd.  Files that are not ours stay; then the directory stays,
+ * too, and *stays is true.  point: the fault point, or NULL. */
+int ftk_h5_clear(int ctxfd, uint64_t set, int fd, const char *point, bool *stays);
+/* Whether a directory has one of our files that is not temporary, and not the mark "unfinished". */
+bool ftk_h5_has_whole_file(int dirfd);
 /* Whether the files prove that the set was never finished: it has no manifest, and it has the
  * mark "unfinished" or none of our files but temporary ones. */
 bool ftk_h5_is_unfinished(int dirfd);

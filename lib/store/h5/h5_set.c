@@ -52,8 +52,8 @@ static bool is_there(int dirfd, const char *name)
     return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Whether one of our files exists that is not temporary: such a file is whole and durable. */
-static bool has_whole_file(int dirfd)
+/* Such a file is whole and durable. */
+bool ftk_h5_has_whole_file(int dirfd)
 {
     bool whole = true; /* also on an error: the caller must not take the set for unfinished */
     int copy = openat(dirfd, ".", OPEN_DIR);
@@ -68,7 +68,8 @@ static bool has_whole_file(int dirfd)
     for (errno = 0; !whole && (e = readdir(d)); errno = 0) {
         size_t n = strlen(e->d_name);
         bool temporary = n > 4 && strcmp(e->d_name + n - 4, ".tmp") == 0;
-        whole = ftk_h5_is_ours(e->d_name) && !temporary;
+        whole =
+            ftk_h5_is_ours(e->d_name) && !temporary && strcmp(e->d_name, FTK_H5_UNFINISHED) != 0;
     }
     whole = whole || errno != 0;
     closedir(d);
@@ -78,7 +79,7 @@ static bool has_whole_file(int dirfd)
 bool ftk_h5_is_unfinished(int dirfd)
 {
     return !is_there(dirfd, FTK_MANIFEST_FILE)
-           && (is_there(dirfd, FTK_H5_UNFINISHED) || !has_whole_file(dirfd));
+           && (is_there(dirfd, FTK_H5_UNFINISHED) || !ftk_h5_has_whole_file(dirfd));
 }
 
 int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set)
@@ -134,20 +135,26 @@ static int remove_files(int fd, const char *point)
     return err ? err : remove_file(fd, FTK_H5_UNFINISHED, point);
 }
 
-int ftk_h5_clear(int ctxfd, uint64_t set, const char *point)
+int ftk_h5_open_old(int ctxfd, uint64_t set, int *fd)
 {
     char name[FTK_SETS_DIR_NAME_MAX];
     ftk_h5_set_name(set, name);
-    int fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
-    if (fd < 0) /* FTKIT_OK: nothing is there, or only a file or link of this name */
-        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
-                   ? FTKIT_OK
-                   : ftk_fail_errno(errno, "remove set %" PRIu64, set);
+    *fd = openat(ctxfd, name, OPEN_DIR | O_NOFOLLOW);
+    return *fd >= 0 || errno == ENOENT || errno == ENOTDIR || errno == ELOOP
+               ? FTKIT_OK
+               : ftk_fail_errno(errno, "remove set %" PRIu64, set);
+}
+
+int ftk_h5_clear(int ctxfd, uint64_t set, int fd, const char *point, bool *stays)
+{
+    char name[FTK_SETS_DIR_NAME_MAX];
+    ftk_h5_set_name(set, name);
     int err = remove_files(fd, point);
-    close(fd);
-    if (!err && unlinkat(ctxfd, name, AT_REMOVEDIR) != 0 && errno != ENOTEMPTY && errno != EEXIST
-        && errno != ENOENT)
-        err = errno;
+    *stays = false;
+    if (!err && unlinkat(ctxfd, name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
+        *stays = errno == ENOTEMPTY || errno == EEXIST;
+        err = *stays ? 0 : errno;
+    }
     return err ? ftk_fail_errno(err, "remove set %" PRIu64, set) : FTKIT_OK;
 }
 
@@ -156,7 +163,13 @@ int ftk_h5_remove(const char *dir, const char *context, uint64_t set)
     int ctxfd = ftk_sets_dir_open(dir, context);
     if (ctxfd < 0)
         return ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
-    int rc = ftk_h5_clear(ctxfd, set, "h5.prune");
+    int fd = -1;
+    bool stays;
+    int rc = ftk_h5_open_old(ctxfd, set, &fd);
+    if (rc == FTKIT_OK && fd >= 0)
+        rc = ftk_h5_clear(ctxfd, set, fd, "h5.prune", &stays);
+    if (fd >= 0)
+        close(fd);
     close(ctxfd);
     return rc;
 }

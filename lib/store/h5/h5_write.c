@@ -371,10 +371,9 @@ int ftk_h5_write_job(const struct ftk_part_job *job, struct ftk_manifest_part *o
     if (!src.sum)
         return ftk_fail(FTKIT_ERR_NOMEM, "state of a checksum");
     XXH3_64bits_reset(src.sum);
-    int dirfd = ftk_h5_open_dir(job->dir, job->context, job->set);
-    if (dirfd < 0) {
-        rc = ftk_fail_errno(errno, "directory of set %" PRIu64 " under %s", job->set, job->dir);
-    } else {
+    int dirfd = -1;
+    rc = ftk_h5_open_made(job->dir, job->context, job->set, job->flush, &dirfd);
+    if (rc == FTKIT_OK) {
         rc = write_file(dirfd, &src, out);
         close(dirfd);
     }
