@@ -54,7 +54,7 @@ static bool may_cut(void)
 {
     if (ftk_log.calls.seq < ftk_log.calls.n)
         return false;
-    ftk_receives_look_at_cancelled();
+    ftk_receives_look();
     return ftk_receives_may_cut() && !ftk_suppress_any_left() && !ftk_det_plan_left()
            && !is_overtaken();
 }

@@ -21,7 +21,7 @@
 static int cancel_posted(struct ftk_req *r)
 {
     unsigned turns = 0;
-    while (!ftk_req_is_done(r)) {
+    while (!ftk_req_is_done(r) && r->replay.cancel != FTK_CANCEL_TOO_LATE) {
         if (r->state != FTK_REQ_POSTED)
             return ftk_p2p_cancelled(r);
         r->recv.cancelled = true; /* the completion shows whether a message had matched it */
@@ -96,8 +96,10 @@ int ftk_p2p_cancel_led(struct ftk_req *r)
     if (r->recv.cancelled || r->replay.cancel == FTK_CANCEL_TOO_LATE)
         return MPI_SUCCESS;
     const bool known = r->replay.cancel == FTK_CANCEL_DONE;
-    if (ftk_req_is_done(r) && !known)
+    if (!known && (ftk_req_is_done(r) || r->replay.match_known))
         ftk_det_cancelled(r->recv.number, false);
+    if (!known && r->replay.match_known)
+        return MPI_SUCCESS; /* too late */
     const int rc = cancel_posted(r);
     return rc == MPI_SUCCESS && known && !r->recv.cancelled ? give_back(r) : rc;
 }

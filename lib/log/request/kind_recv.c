@@ -19,24 +19,32 @@ int ftk_recv_start(struct ftk_req *r)
     return rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc;
 }
 
+/* An earlier wildcard receive could get the message, and is not complete.  Until the outcome is
+ * recorded, no later receive and no probe gets a message that this receive could have got. */
+static void doubt(struct ftk_req *r)
+{
+    if (r->recv.wildcard_seq)
+        return;
+    r->recv.wildcard_seq = FTK_RECV_IN_DOUBT;
+    ftk_queue_wildcard(true);
+}
+
 /* The outcome is recorded at once: later outcomes depend on it, because a receive that is cancelled
  * leaves its message to others.  A receive that is not cancelled now has been matched.  If earlier
- * wildcard receives have been matched before it, their outcomes are recorded first. */
+ * wildcard receives have been matched before it, their outcomes are recorded first.  A receive
+ * whose source is dead may have been matched, too: the repair knows this (ftk_recv_stays). */
 static int cancel_posted(struct ftk_req *r)
 {
     r->recv.cancelled = true; /* the completion shows whether a message had matched it */
     int rc = PMPI_Cancel(&r->real);
     if (rc != MPI_SUCCESS)
         return rc;
-    (void)ftk_match_posted(r);         /* the request has the error, if there is one */
-    if (r->state == FTK_REQ_WITHDRAWN) /* the source is dead; a repair would post it again */
-        return ftk_p2p_cancelled(r);
-    if (r->state == FTK_REQ_POSTED && r->replay.cancel == FTK_CANCEL_UNKNOWN
-        && ftk_p2p_is_first(r)) {
-        ftk_det_cancelled(r->recv.number, false);
-        r->replay.cancel = FTK_CANCEL_TOO_LATE;
-        r->recv.cancelled = false; /* a repair posts it again if the sender is dead */
-    }
+    (void)ftk_match_posted(r); /* the request has the error, if there is one */
+    if (r->state != FTK_REQ_POSTED || r->replay.cancel != FTK_CANCEL_UNKNOWN)
+        return rc;
+    if (ftk_p2p_is_first(r))
+        return ftk_recv_too_late(r);
+    doubt(r);
     return rc;
 }
 
@@ -48,13 +56,16 @@ static int cancel(struct ftk_req *r)
         return MPI_ERR_UNSUPPORTED_OPERATION;
     if (ftk_log.mode->follows)
         return ftk_p2p_cancel_led(r);
-    if (r->replay.match_known)
-        return MPI_SUCCESS; /* it got a message in the first execution */
+    if (r->replay.match_known) /* of the first execution, or a repair has bound the receive */
+        return ftk_recv_too_late(r);
     if (ftk_req_is_done(r) && !r->recv.cancelled)
         ftk_det_cancelled(r->recv.number, false); /* too late */
     if (ftk_req_is_done(r))
         return MPI_SUCCESS;
-    return r->state == FTK_REQ_POSTED ? cancel_posted(r) : ftk_p2p_cancelled(r);
+    if (r->state == FTK_REQ_POSTED)
+        return cancel_posted(r);
+    r->recv.cancelled = r->state == FTK_REQ_WITHDRAWN; /* the repair decides */
+    return r->recv.cancelled ? MPI_SUCCESS : ftk_p2p_cancelled(r);
 }
 
 static enum ftk_req_state taken(const struct ftk_req *r)

@@ -244,8 +244,11 @@ static bool withhold(struct ftk_req *r)
 int ftk_p2p_post(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
-    if (r->state == FTK_REQ_WITHDRAWN)
+    if (r->state == FTK_REQ_WITHDRAWN) {
         r->state = FTK_REQ_WAITING;
+        if (!ftk_recv_stays(r))
+            return MPI_SUCCESS;
+    }
     if (r->replay.cancel == FTK_CANCEL_DONE)
         return MPI_SUCCESS; /* messages that come are for other receives */
     if (l->mode->follows && withhold(r))

@@ -13,6 +13,12 @@ static bool is_numbered(const struct ftk_req *r)
     return ftk_req_is_receive(r) && !r->internal;
 }
 
+/* Whether determinants name the receive by a number among the wildcard receives. */
+static bool is_wildcard(const struct ftk_req *r)
+{
+    return r->recv.wildcard_seq != 0 && r->recv.wildcard_seq != FTK_RECV_IN_DOUBT;
+}
+
 /* Whether the outcome of a receive belongs before a cut, though the receive is under way.  The set
  * has a receive under way as one that has just begun: its match and its cancel are free then. */
 static bool is_of_before(const struct ftk_req *r)
@@ -28,12 +34,11 @@ bool ftk_receives_may_cut(void)
     return true;
 }
 
-void ftk_receives_look_at_cancelled(void)
+void ftk_receives_look(void)
 {
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next; /* a look completes no later request */
-        if (ftk_req_is_receive(r) && r->state == FTK_REQ_POSTED
-            && (r->recv.cancelled || r->replay.cancel == FTK_CANCEL_TOO_LATE))
+        if (ftk_req_is_receive(r) && r->state == FTK_REQ_POSTED && is_of_before(r))
             (void)ftk_match_posted(r); /* the request has the error, if there is one */
     }
 }
@@ -51,7 +56,7 @@ static int cut(bool apart)
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next) {
         if (!is_numbered(r))
             continue;
-        if (r->recv.wildcard_seq)
+        if (is_wildcard(r))
             wildcards[nw++] = r->recv.wildcard_seq;
         receives[nr++] = r->recv.number;
     }
@@ -81,7 +86,7 @@ static void pass_line(enum ftk_pass kind, bool first)
     for (struct ftk_req *r = ftk_log.queue.first; r; r = r->next) {
         if (!is_numbered(r))
             continue;
-        if (r->recv.wildcard_seq)
+        if (is_wildcard(r))
             r->recv.wildcard_seq = ftk_det_new_number(FTK_DET_WILDCARDS, r->recv.wildcard_seq);
         r->recv.number = ftk_det_new_number(FTK_DET_RECEIVES, r->recv.number);
     }

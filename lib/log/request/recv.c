@@ -149,9 +149,11 @@ static void decided(const struct ftk_req *r, int source, int tag)
 void ftk_p2p_bind(struct ftk_req *r, int source)
 {
     r->recv.want.source = source;
+    r->replay.match_known = true;
     if (r->recv.wildcard_seq == 0)
         return;
-    decided(r, source, r->recv.want.tag);
+    if (r->recv.wildcard_seq != FTK_RECV_IN_DOUBT)
+        decided(r, source, r->recv.want.tag);
     r->recv.wildcard_seq = 0;
     ftk_queue_no_wildcard();
 }
@@ -186,6 +188,20 @@ static void cancelled_in_time(const struct ftk_req *r)
         ftk_set_up_cancelled(r->recv.set_up);
 }
 
+int ftk_recv_too_late(struct ftk_req *r)
+{
+    if (r->replay.cancel == FTK_CANCEL_UNKNOWN) {
+        ftk_det_cancelled(r->recv.number, false);
+        r->replay.cancel = FTK_CANCEL_TOO_LATE;
+    }
+    r->recv.cancelled = false; /* a repair posts it again if the sender is dead */
+    if (r->recv.wildcard_seq == FTK_RECV_IN_DOUBT) {
+        r->recv.wildcard_seq = 0;
+        ftk_queue_no_wildcard();
+    }
+    return MPI_SUCCESS;
+}
+
 /* The MPI has completed a receive. */
 int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
 {
@@ -197,9 +213,8 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
         r->status = *s;
         return ftk_req_finish(r, MPI_SUCCESS);
     }
-    if (r->recv.cancelled && r->replay.cancel == FTK_CANCEL_UNKNOWN)
-        ftk_det_cancelled(r->recv.number, false);
-    r->recv.cancelled = false; /* the cancel came too late */
+    if (r->recv.cancelled)
+        ftk_recv_too_late(r);
     (void)FTK_FAULT("log.received");
     if (error == MPI_SUCCESS)
         error = ftk_mode_absorb(r->context, s->MPI_SOURCE);
@@ -222,6 +237,14 @@ int ftk_p2p_cancelled(struct ftk_req *r)
         cancelled_in_time(r);
     (void)ftk_req_finish(r, MPI_SUCCESS);
     return PMPI_Status_set_cancelled(&r->status, 1);
+}
+
+bool ftk_recv_stays(struct ftk_req *r)
+{
+    if (!r->recv.cancelled)
+        return true;
+    (void)(r->replay.match_known ? ftk_recv_too_late(r) : ftk_p2p_cancelled(r)); /* MPI_SUCCESS */
+    return !ftk_req_is_done(r);
 }
 
 int ftk_p2p_withdraw(struct ftk_req *r)

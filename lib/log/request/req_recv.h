@@ -6,12 +6,16 @@
 
 #include "log/base/envelope.h"
 
+#define FTK_RECV_IN_DOUBT UINT32_MAX
+
 struct ftk_req_recv {
     void *buf;
     struct ftk_envelope want; /* what the receive is posted for: its arguments, or the source and
                                  tag of the match if that is known */
     uint32_t wildcard_seq;    /* number among the wildcard receives; 0: no wildcard receive, or the
-                              match is known */
+                              match is known; FTK_RECV_IN_DOUBT: the receive names its source, and
+                              its cancel came too late, which is not recorded yet.  Others wait for
+                              it as for a wildcard receive */
     uint32_t number;          /* among the receives of the program; 0: of the log */
     uint32_t cancelled : 1;   /* the program has asked for a cancel */
     uint32_t set_up : 31;     /* number among the receives of set-up (set_up.h); 0: of the loop */
@@ -25,7 +29,8 @@ enum ftk_cancel_known {
     FTK_CANCEL_TOO_LATE, /* the receive got a message in spite of a cancel */
 };
 struct ftk_req_replay {
-    bool match_known; /* which message the receive got */
+    bool match_known; /* which message the receive got; also that of a receive which a repair has
+                         bound (ftk_p2p_bind) */
     enum ftk_cancel_known cancel;
 };
 

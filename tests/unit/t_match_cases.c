@@ -1,0 +1,260 @@
+/* Matching: programs by hand of one rank that receives, probes and cancels, over an MPI of the test
+ * (t_match_mpi.h).  The random programs are in t_match.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "t_match_log.h"
+
+#include "log/recovery/steps.h"
+
+/* A probe shows a message, and a receive with its arguments begins.  Then the look for an older
+ * receive finds a later message that the new receive could get. */
+static void shown(void **state)
+{
+    static struct stepping s;
+    const struct op older = { .context = 2, .source = 2, .tag = MPI_ANY_TAG };
+    const struct op probe = { .context = 1, .source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG };
+    MPI_Status st;
+    int flag;
+    (void)state;
+    begin_run(&s);
+    fake.is_quiet = true;
+    fake.nmessages = 2;
+    sent[0] = message_of(1, 1, 0, false);
+    sent[1] = message_of(1, 2, 0, false);
+    begin(NULL, 0);
+    const int first = receive_as(&older, -1);
+    arrive_one(&sent[0]);
+    EXPECT(
+        ftk_mpi_Iprobe(probe.source, probe.tag, handle[probe.context], &flag, &st) == MPI_SUCCESS);
+    EXPECT(flag && st.MPI_SOURCE == 1);
+    const int second = receive_as(&probe, -1);
+    arrive_one(&sent[1]);
+    EXPECT(step_test(first) == NOTHING);
+    EXPECT(step_test(second) == 0);
+    close_log();
+}
+
+/* ---- a repair ------------------------------------------------------------------------------ */
+
+static int look(void *arg)
+{
+    (void)arg;
+    fake.idle = 0;
+    return FTKIT_OK;
+}
+
+/* Which receives have been overtaken by messages of the channel: as recovery/suppress.c does.
+ * Returns the number of gaps. */
+static int bind_gaps(int context, int source, int tag)
+{
+    const struct ftk_channel *s = ftk_channel_find(context, source, tag);
+    int gaps = 0;
+    EXPECT(s != NULL);
+    for (struct ftk_req *q = ftk_log.queue.first; q; q = q->next)
+        if (ftk_overtake_count(s, q) > 0) {
+            ftk_p2p_bind(q, source);
+            gaps++;
+        }
+    return gaps;
+}
+
+/* A rank has died, and a replacement has its place.  Returns the number of gaps of a channel of its
+ * messages.  Those that have not come whole are sent again. */
+static int repair(int rank, int context, int tag)
+{
+    int lost[RANKS] = { 0 };
+    lost[rank] = 1;
+    const struct ftk_log_repair r = { .n = RANKS, .is_new = lost, .back = lost };
+    const struct ftk_quiescing s = { &r, look, NULL };
+    for (int i = 0; i < fake.nmessages; i++)
+        EXPECT(sent[i].source != rank || sent[i].place == MATCHED);
+    EXPECT(ftk_part_messages.withdraw(&s) == FTKIT_OK);
+    const int gaps = bind_gaps(context, rank, tag);
+    for (int i = 0; i < fake.nmessages; i++)
+        if (sent[i].source == rank && !sent[i].whole) {
+            sent[i].place = COMING;
+            sent[i].is_long = false;
+        }
+    model.ctx.detect.failed = false;
+    for (struct ftk_req *q = ftk_log.queue.first, *next; q; q = next) {
+        next = q->next;
+        if (q->state != FTK_REQ_POSTED)
+            EXPECT(ftk_p2p_post(q) == MPI_SUCCESS);
+    }
+    return gaps;
+}
+
+/* The MPI ends the receives that name a dead source. */
+static void fail_receives(int rank)
+{
+    for (struct fake_request *r = asked; r < asked + REQUESTS; r++)
+        r->failed = r->used && r->source == rank && !(r->got && r->got->whole);
+}
+
+static void begin_case(struct stepping *s, int nmessages)
+{
+    begin_run(s);
+    fake.is_quiet = true;
+    fake.nmessages = nmessages;
+    begin(NULL, 0);
+    model.ctx.mode = FTKIT_MODE_RESTART; /* nobody is informed of a failure */
+}
+
+/* A failure has ended a receive, which the program then cancels.  No message comes for it. */
+static void dead(void **state)
+{
+    static struct stepping s;
+    const struct op from = { .context = 0, .source = 1, .tag = 0 };
+    (void)state;
+    begin_case(&s, 0);
+    const int k = receive_as(&from, -1);
+    fail_receives(1);
+    step_cancel(k);
+    EXPECT(repair(1, 0, 0) == 0);
+    EXPECT(step_test(k) == NOTHING + 1);
+    close_log();
+}
+
+enum when { AT_ONCE, AFTER_A_LOOK, AFTER_THE_REPAIR };
+
+/* A receive has been matched with a message whose sender has died, and a later message of the
+ * sender has come.  The cancel of the receive is too late, before the repair and after it: the
+ * replacement sends the first message again, and the second one no more. */
+static void gap(bool fails, enum when cancels)
+{
+    static struct stepping s;
+    const struct op from = { .context = 0, .source = 1, .tag = 0 };
+    begin_case(&s, 2);
+    sent[0] = message_of(0, 1, 0, true);
+    sent[1] = message_of(0, 1, 0, false);
+    for (int replays = 0; replays < 2; replays++) {
+        const int first = receive_as(&from, -1), second = receive_as(&from, -1);
+        for (int i = 0; i < 2 && !replays; i++)
+            arrive_one(&sent[i]);
+        if (fails && !replays)
+            fail_receives(1);
+        if (cancels == AT_ONCE)
+            step_cancel(first);
+        EXPECT(step_test(first) == NOTHING);
+        if (cancels == AFTER_A_LOOK)
+            step_cancel(first);
+        EXPECT(replays || repair(1, 0, 0) == 1);
+        if (cancels == AFTER_THE_REPAIR)
+            step_cancel(first);
+        EXPECT(step_test(first) == NOTHING);
+        arrive_one(&sent[0]);
+        if (replays)
+            arrive_one(&sent[1]);
+        EXPECT(step_test(second) == 1);
+        EXPECT(step_test(first) == 0);
+        if (!replays)
+            die();
+    }
+    close_log();
+}
+
+static void cancelled_before_repair(void **state)
+{
+    (void)state;
+    gap(true, AT_ONCE);
+    gap(true, AFTER_A_LOOK);
+    gap(false, AT_ONCE);
+    gap(false, AFTER_A_LOOK);
+}
+
+static void cancelled_after_repair(void **state)
+{
+    (void)state;
+    gap(true, AFTER_THE_REPAIR);
+    gap(false, AFTER_THE_REPAIR);
+}
+
+/* The same of a receive from any source: a message of a live rank shows that it has been matched.
+ * Its match is recorded, so a replay gives it the message. */
+static void bound(void **state)
+{
+    static struct stepping s;
+    const struct op any = { .context = 0, .source = MPI_ANY_SOURCE, .tag = 0 };
+    const struct op from = { .context = 0, .source = 2, .tag = 0 };
+    (void)state;
+    begin_case(&s, 2);
+    sent[0] = message_of(0, 1, 0, true);
+    sent[1] = message_of(0, 2, 0, false);
+    for (int replays = 0; replays < 2; replays++) {
+        const int first = receive_as(&any, -1), second = receive_as(&from, -1);
+        for (int i = 0; i < 2 && !replays; i++)
+            arrive_one(&sent[i]);
+        EXPECT(step_test(second) == NOTHING);
+        if (replays)
+            arrive_one(&sent[1]);
+        else
+            (void)repair(1, 0, 0);
+        EXPECT(!ftk_receives_may_cut()); /* a set would not have the match */
+        EXPECT(step_test(second) == 1);
+        step_cancel(first);
+        EXPECT(step_test(first) == NOTHING);
+        arrive_one(&sent[0]);
+        EXPECT(step_test(first) == 0 && ftk_receives_may_cut());
+        if (!replays)
+            die();
+    }
+    close_log();
+}
+
+/* ---- cancels --------------------------------------------------------------------------------- */
+
+/* The cancel of a receive comes too late, and an earlier receive from any source, which could get
+ * the message, is not complete.  A probe finds a later message only when a replay repeats the
+ * outcome of the cancel. */
+static void doubt(void **state)
+{
+    static struct stepping s;
+    const struct op any = { .context = 0, .source = MPI_ANY_SOURCE, .tag = 0 };
+    const struct op from = { .context = 0, .source = 1, .tag = 0 };
+    MPI_Status st;
+    int flag, nothing = 0;
+    (void)state;
+    begin_case(&s, 3);
+    sent[0] = message_of(0, 1, 0, true);
+    sent[1] = message_of(0, 1, 0, true);
+    sent[2] = message_of(0, 1, 0, false);
+    int first = receive_as(&any, -1), second = receive_as(&from, -1);
+    for (int i = 0; i < 3; i++)
+        arrive_one(&sent[i]);
+    step_cancel(second);
+    sent[0].whole = true;
+    EXPECT(step_test(first) == 0);
+    for (;; nothing++) {
+        EXPECT(ftk_mpi_Iprobe(1, 0, handle[0], &flag, &st) == MPI_SUCCESS && nothing < 2);
+        if (flag)
+            break;
+        sent[1].whole = true;
+    }
+    die();
+    first = receive_as(&any, -1);
+    second = receive_as(&from, -1);
+    step_cancel(second);
+    for (int i = 0; i < 3; i++) {
+        arrive_one(&sent[i]);
+        sent[i].whole = true;
+    }
+    EXPECT(step_test(first) == 0);
+    for (; nothing >= 0; nothing--)
+        EXPECT(ftk_mpi_Iprobe(1, 0, handle[0], &flag, &st) == MPI_SUCCESS && flag == !nothing);
+    EXPECT(step_test(receive_as(&from, -1)) == 2);
+    EXPECT(step_test(second) == 1);
+    close_log();
+}
+
+static int tests(void)
+{
+    const struct CMUnitTest all[] = { cmocka_unit_test(shown), cmocka_unit_test(dead),
+        cmocka_unit_test(cancelled_before_repair), cmocka_unit_test(cancelled_after_repair),
+        cmocka_unit_test(bound), cmocka_unit_test(doubt) };
+    return cmocka_run_group_tests_name("matching by hand", all, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    return match_main(argc, argv, tests);
+}
