@@ -128,8 +128,7 @@ static void begin_real(int slot)
     r->recv.want = (struct ftk_envelope){ 0, r->peer, p->tag };
     r->recv.number = ftk_det_begun(&r->replay.cancel);
     if (p->wildcard) {
-        r->recv.wildcard_seq =
-            ftk_det_receive(&r->recv.want.source, &r->recv.want.tag, &r->replay.match_known);
+        r->recv.wildcard_seq = ftk_det_receive(&r->recv.want, &r->replay.match_known);
         ftk_log.queue.nwildcards += r->recv.wildcard_seq != 0;
     }
     EXPECT(r->recv.want.tag == p->tag);

@@ -14,6 +14,7 @@
 #ifndef FTK_LOG_DET_H
 #define FTK_LOG_DET_H
 
+#include "log/base/envelope.h"
 #include "log/determinant/det_kinds.h"
 
 /* Open the files of this process, before the ranks agree on the repair that gives it its rank.
@@ -56,8 +57,13 @@ int ftk_det_decide(void *data, size_t bytes);
 int ftk_det_value(const void *data, size_t bytes);
 
 /* The next wildcard receive: its number; 0: no number is needed.  *known: a determinant gives the
- * match in *source and *tag.  A mode that records nothing knows no match. */
-uint32_t ftk_det_receive(int *source, int *tag, bool *known);
+ * match in want.  A mode that records nothing knows no match.  Behind a probe of a replay want may
+ * get the source of the message that the probe has found. */
+uint32_t ftk_det_receive(struct ftk_envelope *want, bool *known);
+/* A replay has repeated a probe of those arguments, which has left the message of source in the
+ * queue; a probe has taken a message. */
+void ftk_det_probed(const struct ftk_envelope *asked, int source);
+void ftk_det_probe_is_over(void);
 void ftk_det_received(uint32_t number, int source, int tag);
 /* Whether a determinant gives the match of a wildcard receive. */
 bool ftk_det_match(uint32_t number, int *source, int *tag);

@@ -133,6 +133,11 @@ extern struct ftk_det_course {
         struct ftk_det_place *v; /* [n] room for the next power of two */
         size_t n;
     } of[FTK_DET_NKINDS];
+    struct ftk_det_probed { /* the last probe that a replay has repeated */
+        struct ftk_envelope asked;
+        int source;       /* of the message */
+        uint32_t receive; /* the number of the next receive then; 0: none */
+    } probed;
 } ftk_det_course;
 
 /* A process that is before the line repeats and records nothing. */

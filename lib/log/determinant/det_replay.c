@@ -122,14 +122,38 @@ bool ftk_det_plan_left(void)
 
 /* ---- receives ----------------------------------------------------------------------------- */
 
-uint32_t ftk_det_receive(int *source, int *tag, bool *known)
+/* In a replay: the match of a wildcard receive, if it is known.  A receive with the arguments of the
+ * probe before it gets the message of the probe [MPI 3.8.1], so a message of that source. */
+static bool repeats(uint32_t number, struct ftk_envelope *want)
+{
+    const struct ftk_det_probed *p = &ftk_det_course.probed;
+    if (ftk_det_match(number, &want->source, &want->tag))
+        return true;
+    if (p->receive == ftk_det_course.begun[FTK_DET_RECEIVES] && p->asked.context == want->context
+        && p->asked.source == want->source && p->asked.tag == want->tag)
+        want->source = p->source;
+    return false;
+}
+
+uint32_t ftk_det_receive(struct ftk_envelope *want, bool *known)
 {
     *known = false;
     if (!ftk_det_counts())
         return 0;
     uint32_t number = ++ftk_det_course.begun[FTK_DET_WILDCARDS];
-    *known = has_any(FTK_DET_RECV) && ftk_det_match(number, source, tag);
+    *known = ftk_det_course.plan > 0 && repeats(number, want);
     return *known ? 0 : number;
+}
+
+void ftk_det_probed(const struct ftk_envelope *asked, int source)
+{
+    ftk_det_course.probed =
+        (struct ftk_det_probed){ *asked, source, ftk_det_course.begun[FTK_DET_RECEIVES] + 1 };
+}
+
+void ftk_det_probe_is_over(void)
+{
+    ftk_det_course.probed.receive = 0;
 }
 
 bool ftk_det_match(uint32_t number, int *source, int *tag)

@@ -15,11 +15,12 @@
 struct probing {
     const struct ftk_vcomm *vc;
     struct ftk_envelope want;
-    bool takes;     /* MPI_Mprobe and MPI_Improbe: the message leaves the queue */
-    bool blocks;    /* MPI_Probe and MPI_Mprobe */
-    bool decides;   /* its outcome is a determinant */
-    int next;       /* enum ftk_det_next */
-    uint64_t bytes; /* THIS, in a replay of set-up: of the message */
+    struct ftk_envelope asked; /* the program's arguments */
+    bool takes;                /* MPI_Mprobe and MPI_Improbe: the message leaves the queue */
+    bool blocks;               /* MPI_Probe and MPI_Mprobe */
+    bool decides;              /* its outcome is a determinant */
+    int next;                  /* enum ftk_det_next */
+    uint64_t bytes;            /* THIS, in a replay of set-up: of the message */
 };
 
 /* What a probe has found. */
@@ -194,6 +195,7 @@ static int begin(struct probing *p, int source, int tag)
     if (rc != MPI_SUCCESS)
         return rc;
     p->want = (struct ftk_envelope){ p->vc->context, ftk_vcomm_peer_world(p->vc, source), tag };
+    p->asked = p->want;
     if (p->decides || ftk_log_replays_setup())
         p->next = ftk_det_next(FTK_DET_PROBE, &d);
     if (p->next == FTK_DET_THIS) {
@@ -223,6 +225,10 @@ static int found_one(const struct probing *p, const struct found *f)
     int rc = ftk_set_up_runs() ? PMPI_Get_elements_x(&f->s, MPI_BYTE, &bytes) : MPI_SUCCESS;
     if (p->decides && p->next == FTK_DET_FREE)
         ftk_det_found(FTK_DET_PROBE, f->s.MPI_SOURCE, f->s.MPI_TAG);
+    if (p->takes)
+        ftk_det_probe_is_over();
+    else if (p->next == FTK_DET_THIS && !ftk_log.mode->follows)
+        ftk_det_probed(&p->asked, f->s.MPI_SOURCE);
     ftk_set_up_probed(f->s.MPI_SOURCE, f->s.MPI_TAG, (uint64_t)bytes);
     return rc;
 }

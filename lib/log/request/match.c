@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 
+#include "detect/detect.h"
 #include "log/determinant/det.h"
 #include "log/mode.h"
 #include "log/base/dtype.h"
@@ -472,20 +473,28 @@ bool ftk_p2p_arrives(const struct ftk_envelope *want)
     return aside_to && is_aside_busy() && ftk_envelope_matches(&aside.recv.want, want);
 }
 
+/* Others of the source may stand in front of the message that is taken aside: then it must not come
+ * before them.  So the program waits: the MPI has matched the send, which completes. */
+static int finish_if_behind(const struct ftk_envelope *of)
+{
+    MPI_Comm comm = ftk_log_real(of->context);
+    int flag = 0, rc = PMPI_Iprobe(of->source, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
+    while (rc == MPI_SUCCESS && flag && is_aside_busy() && aside.state == FTK_REQ_POSTED
+           && !ftk_detect_poll(ftk_log.ctx))
+        continue;
+    return rc;
+}
+
 int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
 {
     *out = NULL;
-    int rc = ftk_mode_absorb(context, s->MPI_SOURCE);
-    if (rc != MPI_SUCCESS)
-        return rc;
     if (is_aside_busy()) /* with a message of another channel */
         return ftk_p2p_drain(context, m, s, out);
-    context = ftk_context_of(ftk_context_comm(context), s->MPI_TAG);
-    const struct ftk_envelope found = { context, s->MPI_SOURCE,
-        ftk_context_tag(context, s->MPI_TAG) };
-    rc = take_aside(&found, m, s);
+    int rc = ftk_p2p_drain_later(context, m, s);
+    if (rc == MPI_SUCCESS && aside_to)
+        rc = finish_if_behind(&aside.recv.want);
     if (rc == MPI_SUCCESS && !aside_to)
-        *out = ftk_unexp_match(&found, true);
+        *out = ftk_unexp_match(&aside.recv.want, true);
     return rc;
 }
 
