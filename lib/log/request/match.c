@@ -1,7 +1,6 @@
 /* Matching: which message a receive or a probe gets, in which order, by MPI_Improbe if needed.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-
 #include "detect/detect.h"
 #include "log/determinant/det.h"
 #include "log/mode.h"
