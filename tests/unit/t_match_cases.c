@@ -4,6 +4,11 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "t_match_log.h"
 
+#include "log/request/match.h"
+#include "log/request/overtake.h"
+#include "log/request/receives.h"
+#include "log/request/recv.h"
+
 #include "log/recovery/steps.h"
 
 /* A probe shows a message, and a receive with its arguments begins.  Then the look for an older
@@ -246,7 +251,7 @@ static void doubt(void **state)
     close_log();
 }
 
-/* ---- probes ------------------------------------------------------------------------------------ */
+/* ---- probes ------------------------------------------------------------------------------ */
 
 /* MPI_Improbe takes a long message past others of the source.  A receive of any tag gets those in
  * front first. */

@@ -122,8 +122,8 @@ bool ftk_det_plan_left(void)
 
 /* ---- receives ----------------------------------------------------------------------------- */
 
-/* In a replay: the match of a wildcard receive, if it is known.  A receive with the arguments of the
- * probe before it gets the message of the probe [MPI 3.8.1], so a message of that source. */
+/* In a replay: the match of a wildcard receive, if it is known.  A receive with the arguments of
+ * the probe before it gets the message of the probe [MPI 3.8.1], so a message of that source. */
 static bool repeats(uint32_t number, struct ftk_envelope *want)
 {
     const struct ftk_det_probed *p = &ftk_det_course.probed;

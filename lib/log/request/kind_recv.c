@@ -1,6 +1,7 @@
 /* Receives as a kind of request.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "log/base/queue.h"
 #include "log/base/runtime.h"
 #include "log/base/saved.h"
 #include "log/determinant/det.h"
