@@ -80,7 +80,7 @@ static int drain_to_close(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *misma
     int rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE);
     while (rc == FTKIT_ERR_MISMATCH) {
         *mismatch = rc;
-        rc = ftk_log_settle(ctx, ch); /* ranks that come only now settle first, too */
+        rc = ftk_log_finish_set(ctx, ch); /* ranks that come only now settle first, too */
         if (rc == FTKIT_OK)
             rc = ftk_flush_drain(ctx, ch, FTK_DRAIN_CLOSE_ANYWAY);
     }
@@ -102,7 +102,7 @@ static int part(struct ftkit_ctx *ctx, int *mismatch, int *halted)
         if (rc == FTKIT_OK)
             rc = ftk_replicas_meet(&ch);
         if (rc == FTKIT_OK)
-            rc = ftk_log_settle(ctx, &ch);
+            rc = ftk_log_finish_set(ctx, &ch);
         if (rc == FTKIT_OK && ftk_halts_now(ctx)) {
             /* others are in ftkit_checkpoint(), where they learn of the halt */
             rc = ftk_halt_drain(ctx, &ch, NULL);

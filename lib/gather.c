@@ -142,16 +142,16 @@ static int meet_programs(struct ftkit_ctx *ctx, struct comparing *c)
 static int name_executables(
     struct ftkit_ctx *ctx, struct comparing *c, const struct ftk_identity *own)
 {
-    const struct ftk_sure telling = { c->s, NULL, "comparing executables" };
+    const struct ftk_sure exchange = { c->s, NULL, "comparing executables" };
     char first[sizeof own->program], other[sizeof own->program];
     memcpy(first, own->program, sizeof first);
-    int rc = ftk_sure_bcast(&telling, 0, first, sizeof first);
+    int rc = ftk_sure_bcast(&exchange, 0, first, sizeof first);
     int64_t rank = rc == FTKIT_OK && strcmp(first, own->program) != 0 ? c->rank : INT_MAX;
     if (rc == FTKIT_OK)
-        rc = ftk_sure_min(&telling, &rank, 1);
+        rc = ftk_sure_min(&exchange, &rank, 1);
     memcpy(other, own->program, sizeof other);
     if (rc == FTKIT_OK)
-        rc = ftk_sure_bcast(&telling, (int)rank, other, sizeof other);
+        rc = ftk_sure_bcast(&exchange, (int)rank, other, sizeof other);
     c->peers = rc == FTKIT_OK;
     if (rc != FTKIT_OK)
         return rc;
@@ -170,9 +170,9 @@ static int name_executables(
  * they have a configuration. */
 static int compare_builds(struct ftkit_ctx *ctx, struct comparing *c)
 {
-    const struct ftk_sure telling = { c->s, NULL, "comparing builds of ftkit" };
+    const struct ftk_sure exchange = { c->s, NULL, "comparing builds of ftkit" };
     struct ftk_builds b = { .differ = false };
-    int rc = ftk_builds_compare(&telling, c->rank, &b);
+    int rc = ftk_builds_compare(&exchange, c->rank, &b);
     c->peers = rc == FTKIT_OK;
     if (rc != FTKIT_OK || !b.differ)
         return rc;

@@ -128,7 +128,7 @@ static int roll_back_outside(ftkit_ctx *ctx)
         rc = FTKIT_ROLLED_BACK;
     if (rc == FTKIT_ROLLED_BACK) {
         define_state(ctx);
-        ftk_step_news(ctx);
+        ftk_step_changed(ctx);
     }
     return rc;
 }
@@ -172,7 +172,7 @@ static int checkpoint_slow(ftkit_ctx *ctx)
             ftk_status_file(ctx);
         if (had != ctx->committed) {
             ftk_debug_line(ctx);
-            ftk_spare_tell(ctx);
+            ftk_spare_announce(ctx);
         }
         ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
         if (rc != FTKIT_ERR_PEER)
@@ -205,7 +205,7 @@ static int repeat_step(ftkit_ctx *ctx, int (*back)(ftkit_ctx *ctx), const struct
         if (rc == FTKIT_OK)
             rc = ftk_replicas_meet(&ch);
         if (rc == FTKIT_OK)
-            rc = ftk_log_settle(ctx, &ch);
+            rc = ftk_log_finish_set(ctx, &ch);
         /* all ranks have the set of a halt now, and some may be in ftkit_checkpoint() already */
         const bool halts = s->run != ftk_halt_drain && ftk_halts_now(ctx);
         at_line = at_line && !halts;
@@ -313,7 +313,7 @@ static int checkpoint_apart(ftkit_ctx *ctx)
     if (ctx->status.seen != ctx->committed) { /* a set is committed in any call of MPI */
         ctx->status.seen = ctx->committed;
         ftk_status_file(ctx);
-        ftk_spare_tell(ctx);
+        ftk_spare_announce(ctx);
     }
     return ftk_done(ctx, rc);
 }

@@ -348,7 +348,7 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         ftk_mpi_free(&start);
         return rc;
     }
-    rc = ftk_paths_settle(ctx); /* after the comparison: paths may differ between nodes */
+    rc = ftk_paths_make_absolute(ctx); /* after the comparison: paths may differ between nodes */
     if (rc == FTKIT_OK && late)
         rc = ftk_start_directory(&ctx->cfg);
     ftk_identity_find(&ctx->identity, ctx->cfg.program, ctx->cfg.h5_dir);
@@ -448,7 +448,7 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
     ftk_say_plan(ctx);
     ftk_describe_open(ctx);
     if (ctx->incarnation == 0) /* the others wait for a replacement: it settles later */
-        ftk_energy_settle(ctx);
+        ftk_energy_choose_reader(ctx);
     (void)FTK_FAULT("open.end");
     *out = ctx;
     return FTKIT_OK;

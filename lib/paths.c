@@ -28,7 +28,7 @@ int ftk_paths_absolute(const struct ftkit_ctx *ctx, char path[FTK_PATH_MAX])
     return FTKIT_OK;
 }
 
-int ftk_paths_settle(struct ftkit_ctx *ctx)
+int ftk_paths_make_absolute(struct ftkit_ctx *ctx)
 {
     struct ftk_config *cfg = &ctx->cfg;
     char *const paths[] = { cfg->h5_dir, cfg->place_dir, cfg->log_dir, cfg->log_matrix, cfg->sysfs,

@@ -13,7 +13,7 @@
 int ftk_paths_absolute(const struct ftkit_ctx *ctx, char path[FTK_PATH_MAX]);
 /* Make all paths absolute: a program may change its working directory, its sets stay in place.
  * FTKIT_ERR_ARG: a path is too long; FTKIT_ERR_IO. */
-int ftk_paths_settle(struct ftkit_ctx *ctx);
+int ftk_paths_make_absolute(struct ftkit_ctx *ctx);
 /* Begin to report: to standard error, and into the event log.  An error is reported. */
 void ftk_paths_report(struct ftkit_ctx *ctx);
 

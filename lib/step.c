@@ -12,8 +12,8 @@
 /* The code with which the body is entered.  News must not be missed, so an error waits. */
 static int entered(struct ftkit_ctx *ctx, int rc)
 {
-    if (ctx->loop.news || rc == FTKIT_ROLLED_BACK) {
-        ctx->loop.news = false;
+    if (ctx->loop.changed || rc == FTKIT_ROLLED_BACK) {
+        ctx->loop.changed = false;
         if (rc < 0)
             ctx->loop.owed = rc;
         return ctx->loop.fresh ? FTKIT_NO_SET : FTKIT_ROLLED_BACK;
@@ -44,13 +44,13 @@ static int first(struct ftkit_ctx *ctx, bool *more)
         rc = ftkit_recover(ctx, NULL);
     if (rc < 0)
         return rc;
-    ctx->loop.news = true;
+    ctx->loop.changed = true;
     return checkpoint(ctx, more);
 }
 
 static int next(struct ftkit_ctx *ctx, bool *more)
 {
-    if (!ctx->loop.news) /* otherwise the body has not used this state yet */
+    if (!ctx->loop.changed) /* otherwise the body has not used this state yet */
         ctx->loop.fresh = 0;
     return checkpoint(ctx, more);
 }
@@ -70,7 +70,7 @@ static int step(struct ftkit_ctx *ctx, bool *more)
     case FTK_LOOP_BODY:
         return next(ctx, more);
     case FTK_LOOP_LAST: /* a rollback since ftkit_end() makes it untrue */
-        return ctx->loop.news ? next(ctx, more) : last(ctx, more);
+        return ctx->loop.changed ? next(ctx, more) : last(ctx, more);
     default:
         return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_step: the loop is over"));
     }

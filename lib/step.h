@@ -14,9 +14,9 @@ static inline void ftk_step_fresh(struct ftkit_ctx *ctx)
 }
 
 /* The regions have changed since the body was entered. */
-static inline void ftk_step_news(struct ftkit_ctx *ctx)
+static inline void ftk_step_changed(struct ftkit_ctx *ctx)
 {
-    ctx->loop.news = true;
+    ctx->loop.changed = true;
 }
 
 #endif

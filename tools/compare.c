@@ -82,7 +82,7 @@ static const char *line_at(const struct text *t, size_t at, int *len)
 }
 
 /* The texts differ at a[i] and b[j]. */
-static void tell_line(const char *name, const struct text *a, size_t i, const struct text *b,
+static void report_line(const char *name, const struct text *a, size_t i, const struct text *b,
     size_t j, char why[FTK_WHY_MAX])
 {
     int alen, blen;
@@ -139,7 +139,7 @@ static int compare_numbers(const struct text *a, const struct text *b, const cha
         i++;
         j++;
     }
-    tell_line(name, a, i, b, j, why);
+    report_line(name, a, i, b, j, why);
     return 1;
 }
 
@@ -152,7 +152,7 @@ static int compare_bytes(
     while (i < n && a->at[i] == b->at[i])
         i++;
     if (!is_binary(a) && !is_binary(b))
-        tell_line(name, a, i, b, i, why);
+        report_line(name, a, i, b, i, why);
     else if (i < n)
         snprintf(why, FTK_WHY_MAX, "%s differs, first in byte %zu of %zu", name, i, a->n);
     else

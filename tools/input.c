@@ -42,7 +42,7 @@ static void tell(off_t from, const char *path)
 }
 
 /* Other nodes see a file by its name, if the name still leads to it. */
-static void tell_file(const struct stat *st)
+static void report_file(const struct stat *st)
 {
     char path[FTK_PATH_MAX], own[64];
     struct stat named;
@@ -64,7 +64,7 @@ void ftk_input_begin(const struct ftk_run *r)
     if (S_ISREG(st.st_mode)) {
         in.from = lseek(STDIN_FILENO, 0, SEEK_CUR);
         if (in.from >= 0)
-            tell_file(&st);
+            report_file(&st);
     } else if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) {
         snprintf(path, sizeof path, "%.*s/input", FTK_PATH_MAX - 32, r->dir);
         in.kept = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

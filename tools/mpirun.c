@@ -157,7 +157,7 @@ void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_P
     snprintf(path, FTK_PATH_MAX, "%.*s/state.%d", FTK_PATH_MAX - 32, r->dir, attempt);
 }
 
-int ftk_mpirun_tell(const char *state)
+int ftk_mpirun_note(const char *state)
 {
     char number[16];
     int fd = open(state, O_WRONLY | O_APPEND); /* no O_CLOEXEC: mpirun inherits it */
@@ -187,7 +187,7 @@ static void add_deadline(struct ftk_list *env)
 
 /* Add the list of the variables that are ours: `ftkit config` in the job tells them from those of
  * the user. */
-static void tell_origin(struct ftk_list *env)
+static void report_origin(struct ftk_list *env)
 {
     char names[512] = "", name[128];
     size_t at = 0;
@@ -244,7 +244,7 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
         snprintf(number, sizeof number, "%d", r->ranks_per_node);
         add_default(env, "FTKIT_TOPOLOGY_RANKS_PER_NODE", number);
     }
-    tell_origin(env);
+    report_origin(env);
     if (geteuid() == 0) {
         ftk_list_add(env, "OMPI_ALLOW_RUN_AS_ROOT=1");
         ftk_list_add(env, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
@@ -294,9 +294,9 @@ bool ftk_mpirun_users(const struct ftk_list *extra, const char *name)
     return false;
 }
 
-/* Make mpirun write how processes end, into the file of ftk_mpirun_tell().  The ranks get 2, their
+/* Make mpirun write how processes end, into the file of ftk_mpirun_note().  The ranks get 2, their
  * own standard error, in place of that descriptor. */
-static void add_telling(struct ftk_list *cmd)
+static void add_report(struct ftk_list *cmd)
 {
     /* From 32 processes on a node mpirun starts them by threads.  The exit of a process that ends
      * at once may then be lost, and mpirun waits for ever. */
@@ -342,7 +342,7 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
         if (r->crowded || r->gone.n > 0)
             ftk_mpirun_setting(cmd, "--mca", "mpi_yield_when_idle", "1");
         if (r->tells)
-            add_telling(cmd);
+            add_report(cmd);
     }
     ftk_parts_arguments(r, cmd);
 }

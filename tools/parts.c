@@ -170,7 +170,7 @@ void ftk_parts_say_directories(const struct ftk_run *r)
 }
 
 /* Tell the ranks the names of their variables of -x: replacements get them, too. */
-static void tell_exports(const struct ftk_list *options, struct ftk_list *cmd)
+static void report_exports(const struct ftk_list *options, struct ftk_list *cmd)
 {
     size_t bytes = 1;
     for (size_t i = 0; i < options->n; i++)
@@ -199,7 +199,7 @@ void ftk_parts_arguments(const struct ftk_run *r, struct ftk_list *cmd)
             ftk_list_add(cmd, ":");
         if (ftk_mpirun_ulfm()) {
             ftk_mpirun_variables(r, i, cmd);
-            tell_exports(options, cmd);
+            report_exports(options, cmd);
         }
         ftk_list_add(cmd, "-n");
         ftk_list_add(cmd, "%d", p->ranks + p->spares);

@@ -211,7 +211,7 @@ static bool lasts(double *t, bool so, double step, double limit)
     return so && *t >= limit;
 }
 
-static enum ftk_ranks_news judge(struct ftk_ranks *w, const struct ftk_state *s, double step)
+static enum ftk_ranks_change judge(struct ftk_ranks *w, const struct ftk_state *s, double step)
 {
     bool gone, local = is_local(w);
     size_t alive = probe(w, &gone);
@@ -229,7 +229,7 @@ static enum ftk_ranks_news judge(struct ftk_ranks *w, const struct ftk_state *s,
     return FTK_RANKS_WELL;
 }
 
-enum ftk_ranks_news ftk_ranks_look(struct ftk_ranks *w, const struct ftk_state *s)
+enum ftk_ranks_change ftk_ranks_look(struct ftk_ranks *w, const struct ftk_state *s)
 {
     double now = ftk_now_s();
     if (w->off || now < w->due)
@@ -238,7 +238,7 @@ enum ftk_ranks_news ftk_ranks_look(struct ftk_ranks *w, const struct ftk_state *
     if (w->hunting)
         hunt(w, s);
     double step = now - w->last < STEP_MAX_S ? now - w->last : STEP_MAX_S;
-    enum ftk_ranks_news news = judge(w, s, step);
+    enum ftk_ranks_change news = judge(w, s, step);
     double least = SHARE * (ftk_now_s() - now);
     double pause = w->opened ? LOOK_S : ftk_ranks_coming(w) ? 0 : INIT_LOOK_S;
     w->last = now;

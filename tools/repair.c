@@ -167,7 +167,7 @@ static int run(ftk_isolated_fn *fn, struct patient *p, char why[FTK_DETAIL_MAX])
  * In this order: each step may rely on the repairs of the steps before.  A step without anything
  * to repair does nothing. */
 
-static void tell_litter(const char *name, void *arg)
+static void report_litter(const char *name, void *arg)
 {
     did(arg, name, "removed");
 }
@@ -175,7 +175,8 @@ static void tell_litter(const char *name, void *arg)
 static void mend_litter(struct patient *p)
 {
     if (p->level->leftovers
-        && p->level->leftovers(p->dir, p->context, p->set, p->dry_run, tell_litter, p) != FTKIT_OK)
+        && p->level->leftovers(p->dir, p->context, p->set, p->dry_run, report_litter, p)
+               != FTKIT_OK)
         cannot(p, "directory", ftk_detail_text());
 }
 

@@ -438,7 +438,7 @@ static bool is_launcher(const char *word)
 }
 
 /* An event of a process that is in no run: what it says before it opens a context */
-static void of_nobody(struct rp_log *log, struct rp_event *e)
+static void of_no_process(struct rp_log *log, struct rp_event *e)
 {
     bool text = strcmp(e->word, "text") == 0;
     bool mine = !*e->context || strcmp(e->context, log->groups[log->main_group].context) == 0;
@@ -507,7 +507,7 @@ static bool read_line(struct rp_log *log, int file, const char *line, size_t n, 
     } else if (p && (main || !*e.context)) {
         log->of_others++;
     } else {
-        of_nobody(log, &e);
+        of_no_process(log, &e);
     }
     ftk_rp_drop(&e);
     if (opens && main && p)

@@ -36,7 +36,7 @@ static int last_word(const struct ftk_run *r, const struct ftk_try *a, bool open
     const struct ftk_state_facts *facts = ftk_state_facts(a->state);
     int code = ftk_try_verdict(a);
     bool wanted = a->how == BY_SIGNAL || a->how == BY_TIMEOUT;
-    ftk_try_tell(a);
+    ftk_try_report(a);
     if (!wanted && code != 0 && !facts->opened && !ftk_state_first(a->state))
         ftk_parts_say_directories(r);
     if (!wanted && code != 0 && !facts->opened && facts->hopeless[0]) {

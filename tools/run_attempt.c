@@ -52,7 +52,7 @@ static void become(const struct ftk_run *r, char **cmd, char **env, const char *
     for (; *env; env++)
         putenv(*env);
     step = state;
-    if (state && ftk_mpirun_tell(state) != 0)
+    if (state && ftk_mpirun_note(state) != 0)
         goto fail;
     step = r->mpirun;
     execvp(r->mpirun, cmd);

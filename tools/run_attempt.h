@@ -55,7 +55,7 @@ void ftk_try_describe(const struct ftk_try *a, char *text, size_t bytes);
  * mpirun was killed, or if a process ended badly while no context was open. */
 int ftk_try_verdict(const struct ftk_try *a);
 /* Report the end of a job that is not lost, if it ended badly. */
-void ftk_try_tell(const struct ftk_try *a);
+void ftk_try_report(const struct ftk_try *a);
 
 /* ---- run_again.c: whether another attempt may make progress ---------------------------- */
 struct ftk_progress;

@@ -111,7 +111,7 @@ int ftk_try_verdict(const struct ftk_try *a)
     return bad ? bad : code;
 }
 
-void ftk_try_tell(const struct ftk_try *a)
+void ftk_try_report(const struct ftk_try *a)
 {
     const struct ftk_end *first = ftk_state_first(a->state);
     const struct ftk_state_facts *facts = ftk_state_facts(a->state);

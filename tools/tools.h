@@ -185,7 +185,7 @@ void ftk_mpirun_environment(const struct ftk_run *r, int attempt, struct ftk_lis
 void ftk_mpirun_show(FILE *out, const struct ftk_run *r, int attempt);
 /* In the child that becomes mpirun: direct the lines of mpirun into the file state.  0, or -1
  * and errno. */
-int ftk_mpirun_tell(const char *state);
+int ftk_mpirun_note(const char *state);
 void ftk_mpirun_state_path(const struct ftk_run *r, int attempt, char path[FTK_PATH_MAX]);
 
 /* ---- cores.c: cores and hardware threads that this process may use --------------------- */
@@ -265,7 +265,7 @@ int ftk_tree_status(pid_t pid);
 void ftk_tree_dump(FILE *out, bool whole);
 
 /* ---- ranks.c: whether the processes of the ranks are alive --------------------------- */
-enum ftk_ranks_news {
+enum ftk_ranks_change {
     FTK_RANKS_WELL,
     FTK_RANKS_LOST, /* a rank ended, no context was opened, the other ranks make no progress */
     FTK_RANKS_GONE  /* all ranks have ended, mpirun has not; see ranks.c */
@@ -275,7 +275,7 @@ struct ftk_state;                                           /* state.h */
 struct ftk_ranks *ftk_ranks_begin(const struct ftk_run *r); /* of one attempt */
 void ftk_ranks_end(struct ftk_ranks *w);
 /* To be called often; the function limits the number of its looks itself.  s: of the attempt. */
-enum ftk_ranks_news ftk_ranks_look(struct ftk_ranks *w, const struct ftk_state *s);
+enum ftk_ranks_change ftk_ranks_look(struct ftk_ranks *w, const struct ftk_state *s);
 bool ftk_ranks_coming(const struct ftk_ranks *w); /* young job; not all ranks have been found */
 /* After FTK_RANKS_LOST: a rank whose process has ended, -1: its number is not known. */
 long ftk_ranks_lost(const struct ftk_ranks *w);

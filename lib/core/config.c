@@ -1371,7 +1371,7 @@ static bool run_sets(const char *name)
     return false;
 }
 
-static void tell_origin(const struct loader *p, struct ftk_config_origin *origin)
+static void report_origin(const struct loader *p, struct ftk_config_origin *origin)
 {
     *origin = (struct ftk_config_origin){ .line = { 0 } };
     for (int k = 0; k < NKEYS; k++) {
@@ -1409,7 +1409,7 @@ static int load_layers(struct ftk_config *cfg, const char *path, struct ftk_conf
         return rc;
     *cfg = p.cfg;
     if (origin)
-        tell_origin(&p, origin);
+        report_origin(&p, origin);
     return rc;
 }
 

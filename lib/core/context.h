@@ -209,7 +209,7 @@ struct ftk_repair_state {
     struct ftk_repeats repeats;
     int corrupt;           /* own damaged segments since the last set, see ftk_drop_own() */
     uint64_t unusable;     /* the set that this rank has given up in memory; 0: none */
-    uint64_t told;         /* the newest set that an attempt to repair has told to be committed */
+    uint64_t announced;    /* the newest set that an attempt to repair has announced as committed */
     struct marking *start; /* rank 0: the arguments at the start (recover/finished.c); or NULL */
 };
 
@@ -274,8 +274,8 @@ static inline int ftk_programs_count(const struct ftk_programs *p)
 /* A loop with ftkit_step() (lib/step.c). */
 struct ftk_loop {
     enum { FTK_LOOP_NONE, FTK_LOOP_BODY, FTK_LOOP_LAST, FTK_LOOP_OVER } at;
-    bool news;     /* the regions have changed since the body was entered: a restore or a start */
-    int owed;      /* an error that gave way to news: the code of the next entry */
+    bool changed;  /* the regions have changed since the body was entered: a restore or a start */
+    int owed;      /* an error that gave way to another code: the code of the next entry */
     int32_t fresh; /* region "ftkit.step"; 1: the state is that of the first step */
 };
 

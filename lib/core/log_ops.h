@@ -110,7 +110,7 @@ struct ftk_log_ops {
     int (*messages)(struct ftk_message **list, size_t *n);
     /* lines apart */
     int (*checkpoint)(struct ftkit_ctx *ctx);
-    int (*settle)(struct ftkit_ctx *ctx, struct ftk_chan *ch);
+    int (*finish_set)(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 };
 
 /* The log calls this function of a layer above it: repair the context, in a call of the program. */
@@ -412,9 +412,9 @@ static inline int ftk_log_checkpoint(struct ftkit_ctx *ctx)
 
 /* Collective, in another call that all ranks make together: write the open set to its end, or give
  * it up if a rank has not cut yet.  FTKIT_ERR_PEER. */
-static inline int ftk_log_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+static inline int ftk_log_finish_set(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
-    return ctx->log ? ctx->log->settle(ctx, ch) : FTKIT_OK;
+    return ctx->log ? ctx->log->finish_set(ctx, ch) : FTKIT_OK;
 }
 
 /* A repair begins: no message of an open set is under way any more. */

@@ -47,7 +47,7 @@ void ftk_detect_raise(struct ftkit_ctx *ctx)
         return;
     const struct ftk_notice n = ftk_notice_of(ctx);
     const unsigned what = ftk_notice_raise(&n);
-    ftk_watchdog_told(ctx->dog);
+    ftk_watchdog_reported(ctx->dog);
     if (what & FTK_RAISE_CALLED) /* a context ends by a revoke, too */
         ftk_report(FTKIT_DEBUG, "context %s: a spare is called", ctx->cfg.name);
     if (what & FTK_RAISE_SAY) {
@@ -562,7 +562,7 @@ static bool only_spares(struct ftkit_ctx *ctx)
         || !ftk_mpi_ack_from(ctx->comms.ctl, ctx->nranks, &gone))
         return false;
     ctx->nspares = size - ctx->nranks - gone;
-    ftk_watchdog_told(ctx->dog);
+    ftk_watchdog_reported(ctx->dog);
     if (ctx->rank == 0)
         ftk_report(FTKIT_WARNING, "context %s: an idle spare is gone, %d left", ctx->cfg.name,
             ctx->nspares);

@@ -87,7 +87,7 @@ static int post(struct ftk_tally *t, int to, uint64_t round, int up, const struc
     return FTKIT_OK;
 }
 
-static int tell_kids(struct ftk_tally *t, const struct round *r)
+static int inform_kids(struct ftk_tally *t, const struct round *r)
 {
     int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < nkids(t); i++)
@@ -155,11 +155,11 @@ static struct round *round_of(struct ftk_tally *t, uint64_t number)
     return r;
 }
 
-static int over(struct ftk_tally *t, struct round *r, const struct ftk_vote *v, bool tell)
+static int over(struct ftk_tally *t, struct round *r, const struct ftk_vote *v, bool inform)
 {
     r->vote = *v;
     r->over = true;
-    return tell ? tell_kids(t, r) : FTKIT_OK;
+    return inform ? inform_kids(t, r) : FTKIT_OK;
 }
 
 static int add(struct ftk_tally *t, struct round *r, const struct ftk_vote *v, int up)

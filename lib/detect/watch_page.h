@@ -29,7 +29,7 @@ struct ftk_dog_slot {
     _Atomic double since_s;    /* when the state was entered */
     _Atomic double progress_s; /* last sign of progress; 0: none yet */
     _Atomic double longest_s;  /* longest stretch between two signs of progress; 0: none yet */
-    _Atomic double told_s;     /* time of the last report of a death by the MPI */
+    _Atomic double reported_s; /* time of the last report of a death by the MPI */
     _Atomic int place;         /* enum ftk_dog_place */
     _Atomic int rank;          /* of the context; -1: a spare */
     _Atomic uint64_t calls;    /* of ftkit_checkpoint() */

@@ -136,7 +136,7 @@ static bool is_first(const struct ftk_watchdog *dog)
 /* Tell MPI of a process that has vanished, once.  If MPI has reported the death, this does no harm.
  * known: this process knows of a failure; but perhaps only because another node has seen the end of
  * a connection, and then a repair hangs until all processes know. */
-static void tell_lost(struct ftk_watchdog *dog, const struct ftk_dog_slot *s, int pid, bool known)
+static void report_lost(struct ftk_watchdog *dog, const struct ftk_dog_slot *s, int pid, bool known)
 {
     int *said = &dog->reported[s - dog->page->slots];
     if (*said == pid || !is_first(dog))
@@ -156,13 +156,13 @@ static void look_at_vanished(struct ftk_watchdog *dog, struct ftk_dog_slot *s, d
     char why[160];
     int pid = atomic_load(&s->pid);
     double beat = atomic_load(&s->beat_s), silent = now - ftk_dog_from(dog, beat);
-    bool known = atomic_load(&dog->own->told_s) > beat;
+    bool known = atomic_load(&dog->own->reported_s) > beat;
     if (atomic_load(&dog->repaired_s) > beat || (known && silent > 2 * REPORT_S)) {
         atomic_compare_exchange_strong(&s->pid, &pid, 0);
         return;
     }
     if (silent > REPORT_S)
-        tell_lost(dog, s, pid, known);
+        report_lost(dog, s, pid, known);
     double limit = patience(dog, dog->own);
     if (known || silent <= limit + TICK_S || repairing(dog, now, 0)
         || now - ftk_dog_from(dog, atomic_load(&dog->own->since_s)) <= limit)
@@ -290,11 +290,11 @@ bool ftk_watchdog_first(struct ftk_watchdog *dog, enum ftk_dog_once line)
     return !dog || !(atomic_fetch_or(&dog->page->first, 1U << line) >> line & 1U);
 }
 
-void ftk_watchdog_told(struct ftk_watchdog *dog)
+void ftk_watchdog_reported(struct ftk_watchdog *dog)
 {
     if (!dog)
         return;
-    atomic_store(&dog->own->told_s, ftk_now_s());
+    atomic_store(&dog->own->reported_s, ftk_now_s());
     dog->back_seen = atomic_load(&dog->page->back); /* this repair was for it */
 }
 
@@ -332,7 +332,7 @@ void ftk_watchdog_repaired(struct ftk_watchdog *dog)
 {
     if (dog)
         atomic_store(&dog->repaired_s, ftk_now_s());
-    ftk_watchdog_told(dog);
+    ftk_watchdog_reported(dog);
 }
 
 void ftk_watchdog_await(struct ftk_watchdog *dog)
@@ -413,7 +413,7 @@ int ftk_watchdog_open(
     atomic_store(&dog->own->since_s, now);
     atomic_store(&dog->own->progress_s, 0);
     atomic_store(&dog->own->longest_s, 0);
-    atomic_store(&dog->own->told_s, 0);
+    atomic_store(&dog->own->reported_s, 0);
     atomic_store(&dog->own->place, FTK_AT_OPEN);
     atomic_store(&dog->own->rank, -1);
     atomic_store(&dog->own->calls, 0);

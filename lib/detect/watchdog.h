@@ -70,7 +70,7 @@ void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state);
 /* This process has called ftkit, which is a sign of progress. */
 void ftk_watchdog_progress(struct ftk_watchdog *dog);
 /* The MPI has reported a failure. */
-void ftk_watchdog_told(struct ftk_watchdog *dog);
+void ftk_watchdog_reported(struct ftk_watchdog *dog);
 /* Whether n processes of the job, which are all that it has, are on this node.  dog NULL: true. */
 bool ftk_watchdog_alone(const struct ftk_watchdog *dog, int n);
 /* A repair has ended well: all processes know of all that have died before. */

@@ -16,7 +16,7 @@
 struct ftk_energy {
     struct ftk_account *account;
     struct ftk_energy_sum logged[FTK_ENERGY_PHASES]; /* what the event log has */
-    double began_s, told_s;
+    double began_s, reported_s;
 };
 
 /* Whether this rank is the lowest of its node.  With topology.ranks_per_node it is not known which
@@ -32,7 +32,7 @@ static bool is_reader(const struct ftkit_ctx *ctx)
 }
 
 /* The event "energy": what has been used since the last one. */
-static void tell(const struct ftkit_ctx *ctx, struct ftk_energy *m)
+static void report(const struct ftkit_ctx *ctx, struct ftk_energy *m)
 {
     static const char *const names[FTK_ENERGY_PHASES][2] = { { "run_s", "run_j" },
         { "flush_s", "flush_j" }, { "replay_s", "replay_j" }, { "wait_s", "wait_j" },
@@ -67,10 +67,10 @@ static void begin(struct ftkit_ctx *ctx)
         return;
     }
     ctx->energy->account = account;
-    ctx->energy->began_s = ctx->energy->told_s = now_s;
+    ctx->energy->began_s = ctx->energy->reported_s = now_s;
 }
 
-void ftk_energy_settle(struct ftkit_ctx *ctx)
+void ftk_energy_choose_reader(struct ftkit_ctx *ctx)
 {
     bool reads = is_reader(ctx);
     if (reads && !ctx->energy)
@@ -85,7 +85,7 @@ void ftk_energy_close(struct ftkit_ctx *ctx)
     if (!m)
         return;
     ftk_account_read(m->account, ftk_now_s(), 0);
-    tell(ctx, m);
+    report(ctx, m);
     ftk_account_close(m->account);
     free(m);
     ctx->energy = NULL;
@@ -96,10 +96,10 @@ void ftk_energy_look(struct ftkit_ctx *ctx, double now_s)
     struct ftk_energy *m = ctx->energy;
     const double gap_s = TELL_SHARE * (now_s - m->began_s);
     ftk_account_read(m->account, now_s, LOOK_S);
-    if (now_s - m->told_s < (gap_s > TELL_S ? gap_s : TELL_S))
+    if (now_s - m->reported_s < (gap_s > TELL_S ? gap_s : TELL_S))
         return;
-    m->told_s = now_s;
-    tell(ctx, m);
+    m->reported_s = now_s;
+    report(ctx, m);
 }
 
 void ftk_energy_change(struct ftkit_ctx *ctx, enum ftk_energy_phase phase, bool begins)

@@ -53,7 +53,7 @@ void ftk_account_close(struct ftk_account *m);                              /* N
 
 /* The ranks of the nodes are known, or have changed: this rank may have to begin, or to end, its
  * account.  Local. */
-void ftk_energy_settle(struct ftkit_ctx *ctx);
+void ftk_energy_choose_reader(struct ftkit_ctx *ctx);
 /* Write the rest into the event log and end the account. */
 void ftk_energy_close(struct ftkit_ctx *ctx);
 /* Joules since the account began; NaN: there is no account. */

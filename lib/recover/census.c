@@ -38,7 +38,8 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ctx->repair.ambiguous;
     w[i++] = ftk_log_of_earlier_job(ctx);
     w[i++] = ctx->repair.pending;
-    w[i++] = (int64_t)(ctx->repair.told > ctx->committed ? ctx->repair.told : ctx->committed);
+    w[i++] =
+        (int64_t)(ctx->repair.announced > ctx->committed ? ctx->repair.announced : ctx->committed);
     w[i++] = (int64_t)ctx->next_set;
     w[i++] = (int64_t)ctx->policy.calls;
     w[i++] = (int64_t)ctx->run;

@@ -186,7 +186,7 @@ static void take_over(struct ftkit_ctx *ctx, const struct ftk_handover *of)
 }
 
 /* Whether this is the lowest rank that has been there before the repair. */
-static bool tells(const struct ftk_plan *p, int rank)
+static bool reports(const struct ftk_plan *p, int rank)
 {
     for (int r = 0; r < rank; r++)
         if (!p->is_new[r])
@@ -200,7 +200,7 @@ static void install_planes(struct ftk_attempt *a)
     struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_plan *p = &a->plan;
     ftk_replicas_stand_still(ctx, p->stale, p->lost > 0);
-    ftk_planes_repaired(ctx, tells(p, ctx->rank));
+    ftk_planes_repaired(ctx, reports(p, ctx->rank));
     if (p->stale == 0)
         return;
     if (!p->back[ctx->rank])
@@ -228,7 +228,7 @@ static void install_rank(struct ftk_attempt *a, int was)
 
 /* The log of this rank cannot serve the ranks that go back.  A damaged message is only in the log:
  * if all ranks go back, no rank needs the message. */
-static void tell_of_log(struct ftkit_ctx *ctx, int rc, const char *why)
+static void report_of_log(struct ftkit_ctx *ctx, int rc, const char *why)
 {
     const bool damaged = rc == FTKIT_ERR_CORRUPT;
     ftk_report(damaged ? FTKIT_WARNING : FTKIT_ERROR, "context %s: rank %d: %s%s", ctx->cfg.name,
@@ -271,6 +271,6 @@ int ftk_attempt_install(struct ftk_attempt *a)
         ftk_durable_stand_in(ctx, a->plan.fresh);
     rc = ftk_detect_arm(ctx);
     if (logged != FTKIT_OK) /* of this rank alone: the next census has it */
-        tell_of_log(ctx, logged, why);
+        report_of_log(ctx, logged, why);
     return rc;
 }

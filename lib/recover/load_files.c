@@ -19,7 +19,7 @@ static bool is_of_as_many(const struct ftkit_ctx *ctx, const struct ftk_manifest
     return (int)m->nranks == ftk_plane_size(ctx);
 }
 
-static int tell_source(const struct ftkit_ctx *ctx, uint64_t set, const char *source)
+static int report_source(const struct ftkit_ctx *ctx, uint64_t set, const char *source)
 {
     ftk_report(FTKIT_DEBUG, "context %s: set %llu: rank %d from %s", ctx->cfg.name,
         (unsigned long long)set, ctx->rank, source);
@@ -134,9 +134,9 @@ static int load_segment(struct ftkit_ctx *ctx, const struct ftk_manifest *m)
     if (!is_of_as_many(ctx, m))
         return load_share(ctx, m);
     if (find_in_memory(ctx, m, ctx->rank))
-        return tell_source(ctx, m->set, "its own memory");
+        return report_source(ctx, m->set, "its own memory");
     int rc = read_segment(ctx, m, ctx->rank);
-    return rc == FTKIT_OK ? tell_source(ctx, m->set, "the file system") : rc;
+    return rc == FTKIT_OK ? report_source(ctx, m->set, "the file system") : rc;
 }
 
 static void release_set(struct ftkit_ctx *ctx, uint64_t set)

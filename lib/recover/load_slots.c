@@ -385,7 +385,7 @@ static int compare_files(const struct search *f, struct ftk_loaded *l, bool *old
 }
 
 /* Report slots of other jobs in the same place, on one rank of each node. */
-static void tell_others(const struct search *f)
+static void report_others(const struct search *f)
 {
     const struct ftkit_ctx *ctx = f->ctx;
     const struct ftk_place *p = &f->mem->place;
@@ -404,7 +404,7 @@ static void tell_others(const struct search *f)
 }
 
 /* No set can be loaded from slots: report the reason.  Return an error if the user has to act. */
-static int tell_why(const struct search *f)
+static int report_why(const struct search *f)
 {
     const struct ftkit_ctx *ctx = f->ctx;
     uint64_t set = 0, run = 0;
@@ -430,7 +430,7 @@ static int tell_why(const struct search *f)
         f->why, f->other, f->mem->place.dir);
 }
 
-static void tell(const struct search *f)
+static void report(const struct search *f)
 {
     const struct ftkit_ctx *ctx = f->ctx;
     const struct ftk_plan *p = &f->p;
@@ -460,7 +460,7 @@ static int use(struct search *f)
         rc = ftk_fail(FTKIT_ERR_PEER, "%s", ftk_detail_text());
     if (rc != FTKIT_OK)
         return rc;
-    tell(f);
+    report(f);
     return FTKIT_OK;
 }
 
@@ -479,14 +479,14 @@ static int load(struct search *f, struct ftk_loaded *l)
     bool older = false;
     int rc = look(f);
     if (rc == FTKIT_OK) {
-        tell_others(f);
+        report_others(f);
         rc = ftk_agree(&f->ch, choose(f), "what was left in memory: another rank");
     }
     if (rc != FTKIT_OK)
         return rc;
     l->newest = f->newest > l->newest ? f->newest : l->newest;
     if (f->which.set == 0)
-        return tell_why(f);
+        return report_why(f);
     rc = compare_files(f, l, &older);
     if (rc != FTKIT_OK || older)
         return rc;

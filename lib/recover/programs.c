@@ -143,7 +143,7 @@ static int check_parts(const struct meeting *m)
 static int gather_commands(struct meeting *m)
 {
     static const char unknown[] = "0 0\0\0"; /* no memory: this program cannot be spawned */
-    const struct ftk_sure telling = { m->s, NULL, "telling the commands of the programs" };
+    const struct ftk_sure exchange = { m->s, NULL, "exchanging the commands of the programs" };
     size_t own = 0;
     char *command = ftk_command_write(&own);
     const bool first = m->part[m->fact[m->me].appnum].first == m->me;
@@ -152,7 +152,7 @@ static int gather_commands(struct meeting *m)
     size_t *bytes = calloc((size_t)m->n, sizeof *bytes);
     int rc = lengths && bytes ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "programs");
     if (rc == FTKIT_OK)
-        rc = ftk_sure_allgather(&telling, &mine, sizeof mine, lengths);
+        rc = ftk_sure_allgather(&exchange, &mine, sizeof mine, lengths);
     for (int i = 0; rc == FTKIT_OK && i < m->n; i++) {
         if (m->part[m->fact[i].appnum].first == i)
             m->part[m->fact[i].appnum].at = m->bytes;
@@ -162,7 +162,7 @@ static int gather_commands(struct meeting *m)
     if (rc == FTKIT_OK && !(m->commands = malloc(m->bytes + 1)))
         rc = ftk_fail(FTKIT_ERR_NOMEM, "programs");
     if (rc == FTKIT_OK)
-        rc = ftk_sure_allgatherv(&telling, command ? command : unknown, bytes, m->commands);
+        rc = ftk_sure_allgatherv(&exchange, command ? command : unknown, bytes, m->commands);
     free(lengths);
     free(bytes);
     free(command);
@@ -223,14 +223,14 @@ static int make_tables(struct meeting *m, struct ftk_programs *p)
 
 static int meet(struct meeting *m, struct ftk_programs *p, int spares, int size)
 {
-    const struct ftk_sure telling = { m->s, NULL, "telling the programs of the job" };
+    const struct ftk_sure exchange = { m->s, NULL, "exchanging the programs of the job" };
     const struct fact mine = { ftk_programs_appnum(), spares };
     if (MPI_Comm_size(m->s, &m->n) != MPI_SUCCESS || MPI_Comm_rank(m->s, &m->me) != MPI_SUCCESS)
-        return ftk_fail(FTKIT_ERR_MPI, "%s", telling.what);
+        return ftk_fail(FTKIT_ERR_MPI, "%s", exchange.what);
     m->fact = malloc((size_t)m->n * sizeof *m->fact);
     if (!m->fact)
         return ftk_fail(FTKIT_ERR_NOMEM, "programs");
-    int rc = ftk_sure_allgather(&telling, &mine, sizeof mine, m->fact);
+    int rc = ftk_sure_allgather(&exchange, &mine, sizeof mine, m->fact);
     if (rc == FTKIT_OK)
         rc = count(m, size);
     if (rc == FTKIT_OK)
@@ -243,7 +243,7 @@ static int meet(struct meeting *m, struct ftk_programs *p, int spares, int size)
         return rc;
     if (m->me == 0 && !getcwd(p->directory, sizeof p->directory))
         p->directory[0] = '\0';
-    return ftk_sure_bcast(&telling, 0, p->directory, sizeof p->directory);
+    return ftk_sure_bcast(&exchange, 0, p->directory, sizeof p->directory);
 }
 
 int ftk_programs_gather(struct ftkit_ctx *ctx, MPI_Comm s, int size, int *spares)
@@ -274,7 +274,7 @@ void ftk_programs_join(struct ftkit_ctx *ctx)
 /* ---- repairs --------------------------------------------------------------------------- */
 
 /* The first process that has the tables: one with a rank, else any.  -1: none has. */
-static int teller(const struct ftk_census *c)
+static int reporter(const struct ftk_census *c)
 {
     int any = -1;
     for (int i = 0; i < c->n; i++) {
@@ -342,7 +342,7 @@ int ftk_programs_share(struct ftkit_ctx *ctx, MPI_Comm s, const struct ftk_censu
 {
     const struct ftk_sure sharing = { s, NULL, "sharing the programs of the job" };
     struct ftk_programs *p = &ctx->programs;
-    const int root = teller(c);
+    const int root = reporter(c);
     int me = 0;
     if (root < 0)
         return FTKIT_OK;

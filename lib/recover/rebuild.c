@@ -84,7 +84,7 @@ static int find_sources(struct rebuilding *r)
 }
 
 /* The rank that sends the facts of the group: the first that has a parity. */
-static int teller_of(const struct ftk_plan_group *g)
+static int reporter_of(const struct ftk_plan_group *g)
 {
     int i = 0;
     while (g->parity_at[i] < 0)
@@ -112,9 +112,9 @@ static int share_facts(struct rebuilding *r)
     MPI_Request req[4 * FTK_GROUP_MAX];
     int reported[4 * FTK_GROUP_MAX];
     int n = 0, mrc = MPI_SUCCESS;
-    bool teller = teller_of(g) == r->me;
+    bool reporter = reporter_of(g) == r->me;
     take_facts(r);
-    for (int i = 0; mrc == MPI_SUCCESS && teller && i < 3 * g->n; i++) {
+    for (int i = 0; mrc == MPI_SUCCESS && reporter && i < 3 * g->n; i++) {
         int who = i < g->n       ? g->data_at[i]
                   : i < 2 * g->n ? g->data_to[i - g->n]
                                  : g->parity_to[i - 2 * g->n];
@@ -129,7 +129,7 @@ static int share_facts(struct rebuilding *r)
     }
     if (!has_parity(g, r->me)) {
         mrc = MPI_Irecv(
-            &r->facts, bytes, MPI_BYTE, teller_of(g), FTK_TAG_GROUP, r->ch->comm, &req[0]);
+            &r->facts, bytes, MPI_BYTE, reporter_of(g), FTK_TAG_GROUP, r->ch->comm, &req[0]);
         n = mrc == MPI_SUCCESS;
     }
     if (mrc != MPI_SUCCESS)

@@ -390,7 +390,7 @@ static int discard(struct ftk_attempt *a)
 
 /* Whether this process reports to `ftkit run` why the job ends: the one that knows the cause, and
  * the first one where `ftkit run` does not see that node. */
-static bool tells_why(const struct ftk_attempt *a, int me)
+static bool reports_why(const struct ftk_attempt *a, int me)
 {
     const struct ftk_census_entry *e = a->census.entries;
     int flawed = a->plan.flawed;
@@ -408,7 +408,7 @@ static int end_fatal(struct ftk_attempt *a, int me)
     else
         snprintf(why, sizeof why, "%s", p->why);
     ftk_context_end(ctx, p->code < 0 ? p->code : FTKIT_ERR_PEER);
-    if (tells_why(a, me)) {
+    if (reports_why(a, me)) {
         /* after a mismatch of the ranks' calls a relaunch would end in the same way */
         if (p->repeats.deaths >= FTK_DEATHS)
             ftk_run_state("again");
@@ -527,7 +527,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
     ctx->detect.repairing = false;
     ftk_energy_end(ctx, FTK_ENERGY_REPAIR);
     if (result == FTKIT_OK && ctx->where == FTK_IN_LOOP)
-        ftk_energy_settle(ctx); /* the lowest rank of the node may be another one */
+        ftk_energy_choose_reader(ctx); /* the lowest rank of the node may be another one */
     if (result < 0 && !ctx->dead)
         ftk_context_end(ctx, result);
     return result;

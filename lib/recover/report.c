@@ -14,7 +14,7 @@
 #define LOST_NAMED 64 /* most processes that one repair reports as lost */
 
 /* Report from where each rank has its segment of the line. */
-static void tell_sources(const struct ftk_attempt *a)
+static void report_sources(const struct ftk_attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_plan *p = &a->plan;
@@ -47,7 +47,7 @@ static void tell_sources(const struct ftk_attempt *a)
 }
 
 /* Report a plane whose state others get, and which no other plane is compared with. */
-static void tell_alone(const struct ftkit_ctx *ctx, const struct ftk_plan *p)
+static void report_alone(const struct ftkit_ctx *ctx, const struct ftk_plan *p)
 {
     const unsigned whole = ((1U << ctx->cfg.replicas) - 1) & ~p->stale;
     if ((whole & (whole - 1)) != 0)
@@ -59,7 +59,7 @@ static void tell_alone(const struct ftkit_ctx *ctx, const struct ftk_plan *p)
 }
 
 /* Report the ranks that roll back: "ranks 2 and 3 return to set 7, all others go on". */
-static void tell_back(const struct ftk_attempt *a)
+static void report_back(const struct ftk_attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_plan *p = &a->plan;
@@ -72,7 +72,7 @@ static void tell_back(const struct ftk_attempt *a)
             "context %s: %s stand still until call %llu, which gives them the state of their "
             "replicas; all others go on",
             ctx->cfg.name, ranks, (unsigned long long)p->clone_at);
-        tell_alone(ctx, p);
+        report_alone(ctx, p);
         return;
     }
     if (p->line)
@@ -119,7 +119,7 @@ static void event_repair(const struct ftk_attempt *a)
 
 /* A process that was spawned belongs to the job from now on (mark `joined`).  The end of a process
  * of a spawn that was given up is no failure of the job. */
-static void tell_joined(const struct ftkit_ctx *ctx)
+static void report_joined(const struct ftkit_ctx *ctx)
 {
     static bool reported;
     int me = 0;
@@ -133,7 +133,7 @@ void ftk_attempt_report(const struct ftk_attempt *a)
 {
     struct ftkit_ctx *ctx = a->ctx;
     const struct ftk_plan *p = &a->plan;
-    tell_joined(ctx);
+    report_joined(ctx);
     ctx->stats.detect_s = a->t_shrunk - a->t_start;
     ctx->stats.supply_s = a->t_planned - a->t_shrunk;
     ctx->stats.rebuild_s = a->t_built - a->t_planned;
@@ -166,8 +166,8 @@ void ftk_attempt_report(const struct ftk_attempt *a)
         1e3 * ctx->stats.detect_s, 1e3 * ctx->stats.supply_s, 1e3 * ctx->stats.rebuild_s,
         1e3 * ctx->stats.restore_s, replaced, FTK_S(replaced), p->lost - replaced, ctx->nspares,
         FTK_S(ctx->nspares), back);
-    tell_sources(a);
-    tell_back(a);
+    report_sources(a);
+    report_back(a);
 }
 
 /* The number of a repair of the context, the same on all processes: that of the epoch which ends.

@@ -329,7 +329,7 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
         if (rc == FTKIT_OK) {
             ftk_repair_pending(ctx, FTK_PENDING_NONE);
             ftk_repair_give_up(ctx, 0);
-            ftk_energy_settle(ctx); /* no rank waits any more; before this rank replays */
+            ftk_energy_choose_reader(ctx); /* no rank waits any more; before this rank replays */
             ftk_log_restored(ctx, *set);
             ftk_progress_restored(ctx, *set);
             event_restore(ctx, *set);

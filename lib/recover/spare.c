@@ -96,7 +96,7 @@ static void announce(const struct ftkit_ctx *ctx, const struct sizes *now)
     }
 }
 
-void ftk_spare_tell(const struct ftkit_ctx *ctx)
+void ftk_spare_announce(const struct ftkit_ctx *ctx)
 {
     const struct ftk_mem *m = &ctx->level[FTK_LEVEL_MEMORY].mem;
     if (ctx->rank != 0 || ctx->nspares == 0 || ctx->mode == FTKIT_MODE_RESTART

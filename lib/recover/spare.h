@@ -11,7 +11,7 @@
 int ftk_spare_wait(struct ftkit_ctx *ctx);
 /* A set is committed: rank 0 sends the sizes of its segments to the spares, once in an epoch and
  * again when a size has grown.  Other ranks do nothing.  Does not wait. */
-void ftk_spare_tell(const struct ftkit_ctx *ctx);
+void ftk_spare_announce(const struct ftkit_ctx *ctx);
 /* Forget what the spares have got.  Before the communicators are freed. */
 void ftk_spare_close(void);
 

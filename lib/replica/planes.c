@@ -73,12 +73,12 @@ int ftk_planes_degraded(const struct ftkit_ctx *ctx)
     return n;
 }
 
-void ftk_planes_repaired(struct ftkit_ctx *ctx, bool tells)
+void ftk_planes_repaired(struct ftkit_ctx *ctx, bool reports)
 {
     int rank = 0;
     const int had = ctx->replica.shared;
     ctx->replica.shared = ctx->cfg.replicas > 1 ? count_shared(ctx, &rank) : 0;
-    if (tells && ctx->replica.shared > had)
+    if (reports && ctx->replica.shared > had)
         ftk_report(FTKIT_WARNING,
             "context %s: degraded: since this repair %d replica%s %s a node with another one of "
             "the same rank, such as rank %d: spares on other nodes would prevent this",

@@ -49,8 +49,8 @@ uint64_t ftk_planes_identity(const struct ftkit_ctx *ctx, uint64_t home);
 int ftk_planes_open(const struct ftkit_ctx *ctx, bool fresh);
 
 /* A repair has placed replacements.  If more replicas than before share a node with another one of
- * their rank, a line says so; tells: on this process. */
-void ftk_planes_repaired(struct ftkit_ctx *ctx, bool tells);
+ * their rank, a line says so; reports: on this process. */
+void ftk_planes_repaired(struct ftkit_ctx *ctx, bool reports);
 
 /* The number of replicas that do not protect their rank now: their plane stands still, or they
  * share a node with another replica of the rank. */

@@ -59,7 +59,7 @@ static void offer_changes(struct writing *c)
     const struct ftkit_ctx *ctx = c->ctx;
     const struct ftk_level *l = c->w.level;
     int reach = ftk_write_ops_of(l->scheme)->reach(l, ctx->rank, ctx->nranks, ctx->domain);
-    if (reach == FTK_REACH_NOBODY
+    if (reach == FTK_REACH_NONE
         || !ftk_increment_begin(ctx, reach == FTK_REACH_OTHER_NODES, c->w.data_bytes, &c->changes))
         return;
     c->w.changes = &c->changes;
@@ -302,7 +302,7 @@ static int commit(struct writing *c)
         return name_mismatch(c);
     (void)FTK_FAULT("ckpt.voted");
     c->to_local = v.min[WORD_LOCAL] == 1;
-    ftk_level_tell_lack(c->w.level, ctx, v.min[WORD_LACKS]);
+    ftk_level_share_lack(c->w.level, ctx, v.min[WORD_LACKS]);
     ftk_set_committed(ctx, &c->w, v.min[WORD_GAP], c->ask);
     ftk_log_line_end(ctx, true);
     (void)FTK_FAULT("ckpt.committed");

@@ -73,10 +73,10 @@ static void end(struct ftk_write *w, int rc)
 
 static int reach(const struct ftk_level *l, int rank, int nranks, const int *domain)
 {
-    int most = FTK_REACH_NOBODY;
+    int most = FTK_REACH_NONE;
     for (int i = rank; i < l->scheme->copies * nranks; i += nranks) {
         int to = l->layout.holder[i];
-        int far = to < 0                       ? FTK_REACH_NOBODY
+        int far = to < 0                       ? FTK_REACH_NONE
                   : domain[to] == domain[rank] ? FTK_REACH_NODE
                                                : FTK_REACH_OTHER_NODES;
         most = far > most ? far : most;

@@ -236,7 +236,7 @@ static bool find_symbols(const char *file, size_t bytes, const ElfW(Sym) * *sym,
 
 /* A variable that is as at the line, and not as at the end of ftkit_recover(), has kept its value
  * in this process; a replacement begins with the other one. */
-static void tell(const struct ftkit_ctx *ctx, const char *name, const char *file, size_t changed,
+static void report(const struct ftkit_ctx *ctx, const char *name, const char *file, size_t changed,
     size_t bytes, enum when since)
 {
     char than[64];
@@ -274,7 +274,7 @@ static bool compare(const struct ftkit_ctx *ctx, const char *exe, size_t bytes)
             changed = count_changed(known, nknown, at, sym[i].st_size, since = AT_START);
         if (changed == 0 || (!local && is_copied(name, sym[i].st_size)) || named++ >= NAMES_MAX)
             continue;
-        tell(ctx, name, local ? file : "", changed, sym[i].st_size, since);
+        report(ctx, name, local ? file : "", changed, sym[i].st_size, since);
     }
     free(known);
     ftk_report(named > NAMES_MAX ? FTKIT_WARNING : FTKIT_INFO,

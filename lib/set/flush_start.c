@@ -85,7 +85,7 @@ static void list_members(const struct ftkit_ctx *ctx, int *member)
 }
 
 /* Begin to send the block mine to all ranks. */
-static int tell(struct ftk_flush_start *s, const void *mine, size_t bytes, const char *what)
+static int share(struct ftk_flush_start *s, const void *mine, size_t bytes, const char *what)
 {
     struct ftk_chan *ch = s->ch;
     free(s->all.any);
@@ -115,7 +115,7 @@ static int make_ring(struct ftk_flush_start *s)
         ftk_report(FTKIT_WARNING, "context %s: %s: every rank of the node writes a file",
             ctx->cfg.name, ftk_detail_text());
     s->stage = RING;
-    return tell(s, &mine, sizeof mine, "sharing memory in the nodes");
+    return share(s, &mine, sizeof mine, "sharing memory in the nodes");
 }
 
 static void join_ring(struct ftk_flush_start *s)
@@ -162,14 +162,14 @@ static int get_ready(struct ftkit_ctx *ctx)
     return FTKIT_OK;
 }
 
-static int tell_facts(struct ftk_flush_start *s)
+static int share_facts(struct ftk_flush_start *s)
 {
     struct ftkit_ctx *ctx = s->ch->ctx;
     s->error = get_ready(ctx);
     const struct fact mine = { s->error, ctx->flush.writer_of_own,
         ((const struct ftk_seg_header *)(const void *)s->own->buf)->head_xxh, ftk_random() };
     s->stage = FACTS;
-    return tell(s, &mine, sizeof mine, "beginning to write a set");
+    return share(s, &mine, sizeof mine, "beginning to write a set");
 }
 
 /* Fill the tables.  Return the most severe code of all ranks. */
@@ -257,7 +257,7 @@ int ftk_flush_start(struct ftk_chan *ch, uint64_t set, struct ftk_flush_start **
     else if (!fl->ring_known || fl->ring_epoch != ctx->epoch)
         rc = make_ring(s);
     else
-        rc = tell_facts(s);
+        rc = share_facts(s);
     if (rc != FTKIT_OK)
         ftk_flush_start_drop(out);
     return rc;
@@ -289,7 +289,7 @@ int ftk_flush_start_step(struct ftk_flush_start **at, bool *done)
         return rc;
     if (rc == FTKIT_OK && s->stage == RING) {
         join_ring(s);
-        rc = tell_facts(s);
+        rc = share_facts(s);
     } else if (rc == FTKIT_OK) {
         rc = give(s);
         *done = true;

@@ -48,33 +48,33 @@ struct ftk_flusher {
  * child would hang in exit().  So fork() waits until the thread leaves HDF5, which the
  * thread does before each fsync() of a file, too. */
 
-static pthread_mutex_t h5_gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t h5_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* protects flushers */
 static struct ftk_flusher *flushers;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void lock_gate(void)
+static void enter_lock(void)
 {
-    pthread_mutex_lock(&h5_gate);
+    pthread_mutex_lock(&h5_lock);
 }
 
-static void unlock_gate(void)
+static void leave_lock(void)
 {
-    pthread_mutex_unlock(&h5_gate);
+    pthread_mutex_unlock(&h5_lock);
 }
 
-/* Files leave the gate while they wait for a disk, if they are written inside the gate. */
+/* Files leave the lock while they wait for a disk, if they are written inside the lock. */
 static void enter_h5(void)
 {
-    static const struct ftk_file_gate gate = { unlock_gate, lock_gate };
-    lock_gate();
-    ftk_file_use_gate(&gate);
+    static const struct ftk_file_lock lock = { leave_lock, enter_lock };
+    enter_lock();
+    ftk_file_use_lock(&lock);
 }
 
 static void leave_h5(void)
 {
-    ftk_file_use_gate(NULL);
-    unlock_gate();
+    ftk_file_use_lock(NULL);
+    leave_lock();
 }
 
 /* The child has no helper threads.  Another thread may have held list_lock at the fork. */
@@ -83,7 +83,7 @@ static void in_child(void)
     static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
     flushers = NULL;
     list_lock = unlocked;
-    unlock_gate();
+    leave_lock();
 }
 
 /* End the thread.  false: it waits for a file system that does not answer. */
@@ -130,7 +130,7 @@ static void on_exit_of_process(int status, void *arg)
 static void prepare_process(void)
 {
     /* both fail only without memory: then fork() and exit() are not protected */
-    (void)pthread_atfork(lock_gate, unlock_gate, in_child);
+    (void)pthread_atfork(enter_lock, leave_lock, in_child);
     (void)on_exit(on_exit_of_process, NULL);
 }
 
@@ -227,7 +227,7 @@ static int next_handed(void *arg, const void **seg)
 }
 
 /* Rank 0: make the directory of the set.  No level needs its library for this, so outside of the
- * gate. */
+ * lock. */
 static int make_directory(const struct ftk_flush_job *j)
 {
     return ftk_sets_make(
@@ -362,7 +362,7 @@ static int write_manifest(struct ftk_flusher *f, struct ftk_manifest *m)
         m->parts[m->part_of[r]].nranks++;
     }
     sign(f, true);
-    int rc = ftk_sets_dir_sync(j->dir, j->context, j->set); /* a wait, so outside of the gate */
+    int rc = ftk_sets_dir_sync(j->dir, j->context, j->set); /* a wait, so outside of the lock */
     if (rc == FTKIT_OK)
         rc = still_own(f);
     sign(f, true);
@@ -430,7 +430,7 @@ void ftk_flush_event(const char *context, int rank, uint64_t set, size_t bytes, 
     ftk_event_end(&e);
 }
 
-static void tell(const struct ftk_flush_job *j, const struct ftk_flush_result *r)
+static void report(const struct ftk_flush_job *j, const struct ftk_flush_result *r)
 {
     unsigned long long set = j->set;
     ftk_flush_event(
@@ -465,7 +465,7 @@ static void run(struct ftk_flusher *f)
     r->seconds = ftk_now_s() - f->begun_s;
     if (r->rc != FTKIT_OK)
         memcpy(r->why, ftk_detail_text(), sizeof r->why);
-    tell(j, r);
+    report(j, r);
     (void)FTK_FAULT("flush.end");
 }
 

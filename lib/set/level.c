@@ -95,7 +95,7 @@ bool ftk_level_lacks(const struct ftk_level *l, const struct ftkit_ctx *ctx)
     return l->mem.lacked > 0 && !l->reported && ctx->incarnation == 0;
 }
 
-void ftk_level_tell_lack(struct ftk_level *l, const struct ftkit_ctx *ctx, int64_t rank)
+void ftk_level_share_lack(struct ftk_level *l, const struct ftkit_ctx *ctx, int64_t rank)
 {
     struct statvfs fs;
     const char *dir = l->mem.place.dir;

@@ -57,7 +57,7 @@ void ftk_level_committed(struct ftk_level *l, uint64_t set, uint64_t epoch_id);
  * of that (a replacement does not know).  And: the lowest such rank (INT64_MAX: none) tells; all
  * ranks call the function. */
 bool ftk_level_lacks(const struct ftk_level *l, const struct ftkit_ctx *ctx);
-void ftk_level_tell_lack(struct ftk_level *l, const struct ftkit_ctx *ctx, int64_t rank);
+void ftk_level_share_lack(struct ftk_level *l, const struct ftkit_ctx *ctx, int64_t rank);
 
 /* The event "set": the newest set is committed at this level. */
 void ftk_level_event(const struct ftk_level *l, const struct ftkit_ctx *ctx, size_t bytes,

@@ -42,7 +42,7 @@ static int reach(const struct ftk_level *l, int rank, int nranks, const int *dom
     for (uint32_t i = 0; i < g->n; i++)
         if (domain[g->rank[i]] != domain[rank])
             return FTK_REACH_OTHER_NODES;
-    return g->n > 1 ? FTK_REACH_NODE : FTK_REACH_NOBODY;
+    return g->n > 1 ? FTK_REACH_NODE : FTK_REACH_NONE;
 }
 
 const struct ftk_write_ops ftk_write_parities = { begin, sizes, progress, send, end, reach };

@@ -49,7 +49,7 @@ struct ftk_fill {
 };
 
 /* How far the data of a rank travel by the scheme of a level. */
-enum ftk_reach { FTK_REACH_NOBODY, FTK_REACH_NODE, FTK_REACH_OTHER_NODES };
+enum ftk_reach { FTK_REACH_NONE, FTK_REACH_NODE, FTK_REACH_OTHER_NODES };
 
 /* The steps of a writing.  None of them waits, except end().  The functions return FTKIT_ERR_PEER
  * when a rank has failed; for other errors, which are local, they call ftk_write_note().

@@ -105,24 +105,24 @@ void ftk_out_discard(struct ftk_out *o)
     unlinkat(o->dirfd, o->tmp, 0);
 }
 
-static _Thread_local const struct ftk_file_gate *gate;
+static _Thread_local const struct ftk_file_lock *lock;
 
-void ftk_file_use_gate(const struct ftk_file_gate *of_this_thread)
+void ftk_file_use_lock(const struct ftk_file_lock *of_this_thread)
 {
-    gate = of_this_thread;
+    lock = of_this_thread;
 }
 
 static int step_fsync(int fd, const char *point)
 {
-    if (gate)
-        gate->leave();
+    if (lock)
+        lock->leave();
     int err = fault(point);
     while (!err && fsync(fd) != 0) {
         if (errno != EINTR)
             err = errno;
     }
-    if (gate)
-        gate->enter();
+    if (lock)
+        lock->enter();
     return err;
 }
 
@@ -137,14 +137,14 @@ static void write_back(struct ftk_out *o)
     struct stat st;
     if (!o->stays || fstat(o->file.fd, &st) != 0)
         return;
-    if (gate)
-        gate->leave();
+    if (lock)
+        lock->leave();
     for (off_t at = 0; at < st.st_size; at += SYNC_BYTES)
         if (sync_file_range(o->file.fd, at, SYNC_BYTES, all) != 0
             || futimens(o->file.fd, NULL) != 0)
             break; /* fsync() writes the rest, and reports the error */
-    if (gate)
-        gate->enter();
+    if (lock)
+        lock->enter();
 #else
     (void)o;
 #endif

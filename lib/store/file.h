@@ -60,10 +60,10 @@ int ftk_save_text(const char *path, const char *text, size_t bytes);
 
 /* For a thread that holds a lock while it writes files, and must not hold the lock while it waits
  * for a disk.  leave is called before such a wait, enter after the wait. */
-struct ftk_file_gate {
+struct ftk_file_lock {
     void (*leave)(void);
     void (*enter)(void);
 };
-void ftk_file_use_gate(const struct ftk_file_gate *gate); /* of the calling thread; NULL: none */
+void ftk_file_use_lock(const struct ftk_file_lock *lock); /* of the calling thread; NULL: none */
 
 #endif

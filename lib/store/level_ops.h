@@ -149,14 +149,14 @@ struct ftk_level_ops {
     /* ---- verifying and repairing, without a job ---- */
 
     void (*part_name)(uint32_t part, char name[FTK_SETS_DIR_NAME_MAX]);
-    /* Read the whole of m->parts[index]; tell is called for each damage. */
+    /* Read the whole of m->parts[index]; report is called for each damage. */
     int (*verify)(const char *dir, const struct ftk_manifest *m, uint32_t index,
-        ftk_finding_fn *tell, void *arg);
+        ftk_finding_fn *report, void *arg);
     /* A file that is made from the parts, for other programs: its name, or NULL; whether it is what
      * it should be; making it again. */
     const char *extra;
     int (*verify_extra)(
-        const char *dir, const struct ftk_manifest *m, ftk_finding_fn *tell, void *arg);
+        const char *dir, const struct ftk_manifest *m, ftk_finding_fn *report, void *arg);
     int (*make_extra)(const char *dir, const struct ftk_manifest *m);
     /* Remove the files that interrupted writes have left in a set; first call fn with the name of
      * each.  only_tell: do not remove. */
@@ -165,7 +165,7 @@ struct ftk_level_ops {
     /* Derive the manifest of a set from its parts, which are verified; commit() would write it.
      * FTKIT_ERR_LOST: ranks are in no part.  NULL: the parts do not have what the manifest
      * needs. */
-    int (*derive)(const char *dir, const char *context, uint64_t set, ftk_finding_fn *tell,
+    int (*derive)(const char *dir, const char *context, uint64_t set, ftk_finding_fn *report,
         void *arg, struct ftk_manifest *m);
 };
 

@@ -271,7 +271,7 @@ static bool is_worthless(int rc)
     return rc == FTKIT_ERR_NOT_FOUND || rc == FTKIT_ERR_CORRUPT;
 }
 
-static void tell_unusable(struct ftk_place *p, const struct ftk_mem_seg *s, int rc)
+static void report_unusable(struct ftk_place *p, const struct ftk_mem_seg *s, int rc)
 {
     if (rc == FTKIT_ERR_NOT_FOUND || rc == FTKIT_ERR_STATE
         || (rc == FTKIT_ERR_FORMAT && p->foreign))
@@ -374,10 +374,10 @@ static int take_slot(const struct look *l, struct ftk_mem_seg *s)
         rc = use_slot(p, l->m, s);
         if (rc == FTKIT_OK)
             return rc;
-        tell_unusable(p, s, rc);
+        report_unusable(p, s, rc);
     } else if (err != EWOULDBLOCK) {
         rc = ftk_fail_errno(err, "%s/%s", p->dir, s->name);
-        tell_unusable(p, s, rc);
+        report_unusable(p, s, rc);
     } else {
         rc = rc == FTKIT_OK && all ? note_busy(p, l->m, &slot) : FTKIT_ERR_STATE;
     }
@@ -399,7 +399,7 @@ static int adopt_slot(const struct look *l, const char *name)
     if (rc == FTKIT_OK)
         return take_slot(l, s);
     if (rc != FTKIT_ERR_STATE) /* STATE: it is gone, or not ours */
-        tell_unusable(p, s, rc);
+        report_unusable(p, s, rc);
     free(s);
     return rc == FTKIT_ERR_STATE ? FTKIT_OK : rc;
 }

@@ -56,7 +56,7 @@ static int meet(const struct apart *p)
 static bool has_partners(const struct apart *p)
 {
     const struct ftk_level *l = p->w.level;
-    return ftk_write_ops_of(l->scheme)->reach(l, me, n, p->ft->domain) != FTK_REACH_NOBODY;
+    return ftk_write_ops_of(l->scheme)->reach(l, me, n, p->ft->domain) != FTK_REACH_NONE;
 }
 
 /* Take a step until it is done; at once, without partners. */

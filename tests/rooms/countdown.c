@@ -42,7 +42,7 @@ static int progress(struct ftk_req *r)
     if (++c->had < c->looks)
         return MPI_SUCCESS;
     *c->word += c->value;
-    ftk_p2p_status(&r->status, MPI_PROC_NULL, (int)c->had, 0);
+    ftk_status_make(&r->status, MPI_PROC_NULL, (int)c->had, 0);
     return ftk_req_finish(r, MPI_SUCCESS);
 }
 
@@ -50,7 +50,7 @@ static int cancel(struct ftk_req *r)
 {
     if (ftk_req_is_done(r))
         return MPI_SUCCESS;
-    ftk_empty_status(&r->status);
+    ftk_status_empty(&r->status);
     (void)ftk_req_finish(r, MPI_SUCCESS);
     return PMPI_Status_set_cancelled(&r->status, 1);
 }

@@ -134,7 +134,7 @@ static void cut_over(void)
     seen.over++;
 }
 
-static int settle(void)
+static int finish(void)
 {
     seen.settled++;
     return FTKIT_OK;
@@ -337,7 +337,7 @@ const struct ftk_part ftk_part_witness = { .begin = begin,
     .line = pass_line,
     .discard = discard,
     .cut_over = cut_over,
-    .settle = settle,
+    .finish = finish,
     .prepare = prepare,
     .quiesce = quiesce,
     .announces = 2,

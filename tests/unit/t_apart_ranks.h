@@ -354,7 +354,7 @@ static void part(int rank, const struct ftk_apart_action *a)
         p->part_error = s->error[rank] = chance(20) ? FTKIT_ERR_NOMEM : FTKIT_OK;
         p->part_local = FTKIT_OK;
         break;
-    case FTK_DO_SETTLE:
+    case FTK_DO_FINISH:
         settle(rank);
         break;
     case FTK_DO_SEAL:

@@ -230,7 +230,7 @@ static size_t cut_with_late_ones(uint64_t *w)
     assert_int_equal(comes(1, 3), MPI_SUCCESS);
     assert_int_equal(comes(1, 4), MPI_SUCCESS);
     assert_false(ftk_control_state_lacks());
-    assert_int_equal(ftk_part_streams.settle(), FTKIT_OK);
+    assert_int_equal(ftk_part_streams.finish(), FTKIT_OK);
     const size_t n = save(w);
     ftk_part_streams.line(FTK_PASS_CUT, false);
     ftk_part_streams.cut_over();
@@ -267,7 +267,7 @@ static void late_ones_at_the_next_cut(void **state)
         assert_int_equal(ftk_part_streams.cut(apart), FTKIT_OK);
         has(1, 123);
         if (apart)
-            assert_int_equal(ftk_part_streams.settle(), FTKIT_OK);
+            assert_int_equal(ftk_part_streams.finish(), FTKIT_OK);
         const size_t m = save(next);
         roll_back();
         assert_int_equal(load(next, m), FTKIT_OK);
@@ -290,7 +290,7 @@ static void early_ones_count_once(void **state)
     ftk_log.apart.open = true;
     ftk_control_state_announced(1, CONTEXT, 1);
     ftk_log.apart.all_cut = true;
-    assert_int_equal(ftk_part_streams.settle(), FTKIT_OK);
+    assert_int_equal(ftk_part_streams.finish(), FTKIT_OK);
     const size_t n = save(w);
     roll_back();
     assert_int_equal(load(w, n), FTKIT_OK);

@@ -134,7 +134,7 @@ static void forget_requests(void)
     for (int i = 0; i < RECEIVES; i++) {
         struct ftk_req *r = model.real[i];
         if (r && !ftk_req_is_done(r))
-            (void)ftk_p2p_fail(r, MPI_ERR_OTHER);
+            (void)ftk_req_fail(r, MPI_ERR_OTHER);
         if (r)
             ftk_req_delete(r);
         model.real[i] = NULL;

@@ -133,7 +133,7 @@ static void begin_real(int slot)
     }
     EXPECT(r->recv.want.tag == p->tag);
     r->state = r->replay.cancel == FTK_CANCEL_DONE ? FTK_REQ_WAITING : FTK_REQ_POSTED;
-    ftk_req_link(r);
+    ftk_queue_append(r);
 }
 
 static void finish(int slot, int outcome)

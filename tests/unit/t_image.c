@@ -314,7 +314,7 @@ static void cut(void **state)
     world.colls = 13;
     assert_int_equal(ftk_image_region.ops.measure(NULL, &n), FTKIT_OK);
     assert_true(n > sizeof of_7_together); /* room for what comes */
-    assert_int_equal(ftk_image_settle(), FTKIT_OK);
+    assert_int_equal(ftk_image_finish(), FTKIT_OK);
     assert_int_equal(ftk_image_region.ops.measure(NULL, &n), FTKIT_OK);
     assert_int_equal(n, sizeof of_7_together + 3 * sizeof *w); /* a tail of three empty lists */
     assert_int_equal(ftk_image_region.ops.pack(NULL, w, n), FTKIT_OK);

@@ -78,7 +78,7 @@ static void keeps_late_ones(void **state)
     receive(TAG, 1, 100); /* posted before, completed after */
     receive(TAG, 7, 8);
     channel(TAG)->at_cut = 2;
-    assert_int_equal(ftk_late_settle(&late), FTKIT_OK);
+    assert_int_equal(ftk_late_finish(&late), FTKIT_OK);
     assert_int_equal(ftk_late_count(), 2);
     is_copy(late, TAG, 1, 100);
     is_copy(late->next, TAG, 3, 8);
@@ -112,14 +112,14 @@ static void many(void **state)
         receive(OTHER_TAG, first + MANY, LONG);
         channel(TAG)->at_cut = (uint64_t)turn * MANY + 10;
         channel(OTHER_TAG)->at_cut = (uint64_t)turn + 1;
-        assert_int_equal(ftk_late_settle(&late), FTKIT_OK);
+        assert_int_equal(ftk_late_finish(&late), FTKIT_OK);
         assert_int_equal(ftk_late_count(), 11);
         for (uint64_t i = 0; i < 10; i++, late = late->next)
             is_copy(late, TAG, first + i, i % 90);
         is_copy(late, OTHER_TAG, first + MANY, LONG);
         ftk_part_late.cut_over();
         assert_int_equal(ftk_late_count(), 0);
-        assert_int_equal(ftk_late_settle(&late), FTKIT_OK);
+        assert_int_equal(ftk_late_finish(&late), FTKIT_OK);
         assert_null(late);
     }
 }

@@ -57,7 +57,7 @@ static int bind_gaps(int context, int source, int tag)
     EXPECT(s != NULL);
     for (struct ftk_req *q = ftk_log.queue.first; q; q = q->next)
         if (ftk_overtake_count(s, q) > 0) {
-            ftk_p2p_bind(q, source);
+            ftk_recv_bind(q, source);
             gaps++;
         }
     return gaps;
@@ -84,7 +84,7 @@ static int repair(int rank, int context, int tag)
     for (struct ftk_req *q = ftk_log.queue.first, *next; q; q = next) {
         next = q->next;
         if (q->state != FTK_REQ_POSTED)
-            EXPECT(ftk_p2p_post(q) == MPI_SUCCESS);
+            EXPECT(ftk_match_post(q) == MPI_SUCCESS);
     }
     return gaps;
 }

@@ -247,7 +247,7 @@ static void put_under_way(struct ftk_req *r)
     }
     r->kind = chance(2) ? FTK_REQ_SEND : FTK_REQ_RECV;
     r->state = FTK_REQ_WAITING;
-    ftk_req_link(r);
+    ftk_queue_append(r);
 }
 
 static void begin_idup(struct comm *c)

@@ -82,7 +82,7 @@ int ftk_control_transmit(const uint64_t *w, size_t words, int dest, int tag, int
         return MPI_ERR_NO_MEM;
     rc = PMPI_Isend(
         o->words, (int)(2 * words), MPI_INT32_T, dest, tag, ftk_log_real(context), &o->real);
-    if (rc != MPI_SUCCESS || ftk_p2p_over_at_once(&o->real))
+    if (rc != MPI_SUCCESS || ftk_over_at_once(&o->real))
         copy_done(o->words, words);
     else
         nout++;

@@ -102,9 +102,9 @@ static void clear(struct list *l)
 static int transmit(const struct message *m)
 {
     const int rc = ftk_control_transmit(m->w, m->words, m->rank, m->tag, m->context);
-    if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
+    if (rc == MPI_SUCCESS || !ftk_log_is_failure(rc))
         return rc;
-    ftk_note_failure(); /* the repair sends it again, to the replacement */
+    ftk_log_note_failure(); /* the repair sends it again, to the replacement */
     return MPI_SUCCESS;
 }
 
@@ -352,7 +352,7 @@ static int put_late(const struct message *m)
 }
 
 /* All late messages have been handled. */
-static int settle(void)
+static int finish(void)
 {
     int rc = FTKIT_OK;
     for (const struct message *m = streams.since.first; rc == FTKIT_OK && m; m = m->next)
@@ -547,5 +547,5 @@ const struct ftk_part ftk_part_streams = { .serves = if_used,
     .words = words,
     .save = save,
     .late = true,
-    .settle = settle,
+    .finish = finish,
     .load = load };

@@ -10,7 +10,7 @@
 /* ---- datatypes --------------------------------------------------------------------------
  * For the types used last: the size of an item, and whether the item is one piece without gaps. */
 
-struct ftk_type_facts ftk_types_last[FTK_TYPES_LAST];
+struct ftk_dtype ftk_dtype_last[FTK_DTYPE_LAST];
 
 static bool is_named(MPI_Datatype type)
 {
@@ -19,7 +19,7 @@ static bool is_named(MPI_Datatype type)
            && combiner == MPI_COMBINER_NAMED;
 }
 
-int ftk_p2p_look_up_facts(MPI_Datatype type, struct ftk_type_facts *f)
+int ftk_dtype_look_up(MPI_Datatype type, struct ftk_dtype *f)
 {
     MPI_Count size, lb, extent, true_lb, true_extent;
     int rc = PMPI_Type_size_x(type, &size);
@@ -35,17 +35,17 @@ int ftk_p2p_look_up_facts(MPI_Datatype type, struct ftk_type_facts *f)
     return MPI_SUCCESS;
 }
 
-void ftk_p2p_forget_type(MPI_Datatype type)
+void ftk_dtype_forget(MPI_Datatype type)
 {
-    struct ftk_type_facts *f = ftk_types_slot(type);
+    struct ftk_dtype *f = ftk_dtype_slot(type);
     if (f->type == type)
         f->type = MPI_DATATYPE_NULL;
 }
 
-int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes)
+int ftk_dtype_size(int count, MPI_Datatype type, size_t *bytes)
 {
-    const struct ftk_type_facts *f;
-    int rc = ftk_p2p_facts(type, &f);
+    const struct ftk_dtype *f;
+    int rc = ftk_dtype_facts(type, &f);
     *bytes = rc == MPI_SUCCESS ? (size_t)count * (size_t)f->bytes : 0;
     return rc;
 }
@@ -54,7 +54,7 @@ int ftk_p2p_bytes(int count, MPI_Datatype type, size_t *bytes)
 
 #define PIECE (1 << 30)
 
-int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type)
+int ftk_dtype_bytes(size_t bytes, int *count, MPI_Datatype *type)
 {
     MPI_Datatype piece = MPI_DATATYPE_NULL;
     *count = (int)bytes;
@@ -76,11 +76,11 @@ int ftk_p2p_bytes_type(size_t bytes, int *count, MPI_Datatype *type)
 }
 
 /* Operations of the MPI under way keep the type alive. */
-void ftk_p2p_bytes_type_free(MPI_Datatype *type)
+void ftk_dtype_bytes_free(MPI_Datatype *type)
 {
     if (*type == MPI_BYTE)
         return;
-    ftk_p2p_forget_type(*type);
+    ftk_dtype_forget(*type);
     (void)PMPI_Type_free(type); /* an error leaks a few bytes */
     *type = MPI_BYTE;
 }
@@ -106,64 +106,64 @@ static int convert(
     return PMPI_Sendrecv(from, nfrom, as, 0, 0, to, nto, type, 0, 0, self, MPI_STATUS_IGNORE);
 }
 
-int ftk_p2p_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
+int ftk_dtype_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
 {
-    const struct ftk_type_facts *f;
-    int rc = ftk_p2p_facts(type, &f);
-    return rc == MPI_SUCCESS ? ftk_p2p_pack_known(f, buf, count, to, bytes) : rc;
+    const struct ftk_dtype *f;
+    int rc = ftk_dtype_facts(type, &f);
+    return rc == MPI_SUCCESS ? ftk_dtype_pack_known(f, buf, count, to, bytes) : rc;
 }
 
-int ftk_p2p_pack_gaps(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
+int ftk_dtype_pack_gaps(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
 {
     MPI_Datatype all;
     int n, done = 0;
     if (bytes <= INT32_MAX)
         return PMPI_Pack(buf, count, type, to, (int)bytes, &done, MPI_COMM_SELF);
-    int rc = ftk_p2p_bytes_type(bytes, &n, &all);
+    int rc = ftk_dtype_bytes(bytes, &n, &all);
     if (rc == MPI_SUCCESS)
         rc = convert(buf, count, type, to, n, all);
-    ftk_p2p_bytes_type_free(&all);
+    ftk_dtype_bytes_free(&all);
     return rc;
 }
 
-int ftk_p2p_packed(const void *buf, int count, MPI_Datatype type, char **copy, size_t *bytes)
+int ftk_dtype_packed(const void *buf, int count, MPI_Datatype type, char **copy, size_t *bytes)
 {
-    int rc = ftk_p2p_bytes(count, type, bytes);
+    int rc = ftk_dtype_size(count, type, bytes);
     *copy = malloc(*bytes ? *bytes : 1);
     if (rc == MPI_SUCCESS && !*copy)
         rc = MPI_ERR_NO_MEM;
-    return rc == MPI_SUCCESS ? ftk_p2p_pack(buf, count, type, *copy, *bytes) : rc;
+    return rc == MPI_SUCCESS ? ftk_dtype_pack(buf, count, type, *copy, *bytes) : rc;
 }
 
 /* Unpack so many bytes, which may be less than count items. */
-int ftk_p2p_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type)
+int ftk_dtype_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type)
 {
-    const struct ftk_type_facts *f;
+    const struct ftk_dtype *f;
     MPI_Datatype all;
     int n;
-    int rc = ftk_p2p_facts(type, &f);
+    int rc = ftk_dtype_facts(type, &f);
     if (rc != MPI_SUCCESS || bytes == 0)
         return rc;
     if (f->dense) {
         rc = ftk_memory_copy_in(ftk_memory_kind_of(buf), buf, from, bytes);
         return rc == FTKIT_OK ? MPI_SUCCESS : MPI_ERR_BUFFER;
     }
-    rc = ftk_p2p_bytes_type(bytes, &n, &all);
+    rc = ftk_dtype_bytes(bytes, &n, &all);
     if (rc == MPI_SUCCESS)
         rc = convert(from, n, all, buf, count, type);
-    ftk_p2p_bytes_type_free(&all);
+    ftk_dtype_bytes_free(&all);
     return rc;
 }
 
-int ftk_p2p_packed_part(const void *buf, size_t bytes, MPI_Datatype type, char **copy)
+int ftk_dtype_packed_part(const void *buf, size_t bytes, MPI_Datatype type, char **copy)
 {
-    const struct ftk_type_facts *f;
+    const struct ftk_dtype *f;
     size_t all;
-    int rc = ftk_p2p_facts(type, &f);
+    int rc = ftk_dtype_facts(type, &f);
     if (rc != MPI_SUCCESS)
         return rc;
     size_t item = (size_t)f->bytes, n = item > 0 ? (bytes + item - 1) / item : 0;
-    return ftk_p2p_packed(buf, (int)n, type, copy, &all);
+    return ftk_dtype_packed(buf, (int)n, type, copy, &all);
 }
 
 static void close_types(void)
@@ -172,7 +172,7 @@ static void close_types(void)
         (void)PMPI_Comm_free(&self); /* an error leaks a communicator of this process alone */
     self = MPI_COMM_NULL;
     /* without a log no call reports a freed type */
-    memset(ftk_types_last, 0, sizeof ftk_types_last);
+    memset(ftk_dtype_last, 0, sizeof ftk_dtype_last);
 }
 
 const struct ftk_part ftk_part_types = { .close = close_types };

@@ -255,9 +255,9 @@ int ftk_parts_restored(void)
     ALL(restored, (void)0);
 }
 
-int ftk_parts_settle(void)
+int ftk_parts_finish(void)
 {
-    UNTIL_ERROR(settle);
+    UNTIL_ERROR(finish);
 }
 
 bool ftk_parts_send(void)

@@ -186,9 +186,9 @@ struct ftk_part {
     size_t (*words)(void);
     uint64_t *(*save)(uint64_t *w);
     bool needed; /* a set without the section is damaged, in all versions */
-    bool late;   /* the section does not change after the cut, or is known after settle() only */
+    bool late;   /* the section does not change after the cut, or is known after finish() only */
     /* Line apart: all late messages have come, and all numbers of early ones. */
-    int (*settle)(void);
+    int (*finish)(void);
     /* This rank is restored.  The words may be damaged: nothing in them is trusted. */
     int (*load)(const struct ftk_section *in);
 };
@@ -253,7 +253,7 @@ int ftk_parts_stay(const struct ftk_log_repair *r);
 int ftk_parts_roll_back(const struct ftk_rollback *b);
 void ftk_parts_set_up_over(void);
 int ftk_parts_restored(void);
-int ftk_parts_settle(void);
+int ftk_parts_finish(void);
 bool ftk_parts_send(void);
 bool ftk_parts_may_sleep(void);
 

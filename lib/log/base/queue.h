@@ -14,7 +14,7 @@ static inline uint64_t ftk_queue_next(void)
 }
 
 /* Append r to the list of requests under way; r gets its sequence number. */
-static inline void ftk_req_link(struct ftk_req *r)
+static inline void ftk_queue_append(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
     r->seq = ftk_queue_next();

@@ -31,53 +31,53 @@ int ftk_log_error(void)
     return ftk_mpi_failure_code();
 }
 
-void ftk_note_failure(void)
+void ftk_log_note_failure(void)
 {
     ftk_detect_raise(ftk_log.ctx);
 }
 
 /* ---- statuses ------------------------------------------------------------------------ */
 
-void ftk_p2p_status(MPI_Status *s, int source, int tag, size_t bytes)
+void ftk_status_make(MPI_Status *s, int source, int tag, size_t bytes)
 {
-    ftk_empty_status(s);
+    ftk_status_empty(s);
     s->MPI_SOURCE = source;
     s->MPI_TAG = tag;
     (void)PMPI_Status_set_elements_x(s, MPI_BYTE, (MPI_Count)bytes);
 }
 
-void ftk_p2p_put_status(MPI_Status *to, int source, int tag, size_t bytes)
+void ftk_status_put(MPI_Status *to, int source, int tag, size_t bytes)
 {
     MPI_Status s;
-    ftk_p2p_status(&s, source, tag, bytes);
-    ftk_p2p_copy_status(to, &s);
+    ftk_status_make(&s, source, tag, bytes);
+    ftk_status_copy(to, &s);
 }
 
-void ftk_p2p_no_status(MPI_Status *s)
+void ftk_status_none(MPI_Status *s)
 {
-    ftk_p2p_put_status(s, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+    ftk_status_put(s, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
 }
 
 /* ---- requests of the MPI ------------------------------------------------------------- */
 
 /* The MPI gives every send that is complete at once the same handle, which a send to MPI_PROC_NULL
  * has, too.  This send is never completed, so every request under way has another handle. */
-MPI_Request ftk_p2p_over = MPI_REQUEST_NULL;
+MPI_Request ftk_over_handle = MPI_REQUEST_NULL;
 
-void ftk_p2p_over_make(void)
+void ftk_over_make(void)
 {
-    if (PMPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &ftk_p2p_over)
+    if (PMPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &ftk_over_handle)
         != MPI_SUCCESS)
-        ftk_p2p_over = MPI_REQUEST_NULL; /* then a later look finds sends complete */
+        ftk_over_handle = MPI_REQUEST_NULL; /* then a later look finds sends complete */
 }
 
 static void close_over(void)
 {
-    if (ftk_p2p_over != MPI_REQUEST_NULL)
-        (void)PMPI_Wait(&ftk_p2p_over, MPI_STATUS_IGNORE); /* complete: no error is possible */
+    if (ftk_over_handle != MPI_REQUEST_NULL)
+        (void)PMPI_Wait(&ftk_over_handle, MPI_STATUS_IGNORE); /* complete: no error is possible */
 }
 
-bool ftk_p2p_is_failure(int rc)
+bool ftk_log_is_failure(int rc)
 {
     int class = rc;
     if (PMPI_Error_class(rc, &class) == MPI_SUCCESS && class == MPI_ERR_TRUNCATE)

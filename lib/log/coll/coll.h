@@ -28,7 +28,7 @@ bool ftk_coll_type_free(MPI_Datatype *type);
  * groups, in the order of ftk_vcomm_nth().  MPI codes; no error handler is called. */
 int ftk_coll_allgather(struct ftk_vcomm *vc, const void *mine, void *all, size_t bytes);
 /* Broadcast of bytes bytes from rank root of vc, an intracommunicator. */
-int ftk_coll_tell(struct ftk_vcomm *vc, int root, void *buf, size_t bytes);
+int ftk_coll_broadcast(struct ftk_vcomm *vc, int root, void *buf, size_t bytes);
 /* Begin ftk_coll_allgather() as request r, which is zeroed or from ftk_req_new(), and may have a
  * then already.  The caller may change mine when the function returns. */
 int ftk_coll_iallgather_bytes(

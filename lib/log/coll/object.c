@@ -159,7 +159,7 @@ static void hold_type(struct ftk_coll *c)
 static void let_type_go(struct ftk_coll *c)
 {
     if (c->holds_type && let_go(&types, (uintptr_t)c->call.r.type))
-        (void)ftk_p2p_type_free(&c->call.r.type); /* it lives until no message uses it */
+        (void)ftk_req_type_free(&c->call.r.type); /* it lives until no message uses it */
     c->holds_type = false;
 }
 
@@ -232,7 +232,7 @@ static void own_types(struct ftk_coll *c)
 static void free_types(struct ftk_coll *c)
 {
     for (size_t i = 0; i < c->ntypes; i++) {
-        ftk_p2p_forget_type(c->types[i]);
+        ftk_dtype_forget(c->types[i]);
         (void)PMPI_Type_free(&c->types[i]); /* an error leaks the duplicate */
     }
     free(c->types);

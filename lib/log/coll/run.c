@@ -136,7 +136,7 @@ static bool begin_message(const struct ftk_step *s, struct ftk_vcomm *vc, struct
     MPI_Request real = MPI_REQUEST_NULL;
     const bool sent =
         sends && s->count > 0
-        && ftk_p2p_send_at_once(s->from, s->count, s->type, peer, FTK_LOG_COLLS, tag, &real);
+        && ftk_send_at_once(s->from, s->count, s->type, peer, FTK_LOG_COLLS, tag, &real);
     *error = MPI_SUCCESS;
     if (sent && real == MPI_REQUEST_NULL)
         return false;
@@ -157,7 +157,7 @@ static bool begin_message(const struct ftk_step *s, struct ftk_vcomm *vc, struct
         .real = real,
     };
     if (sent)
-        ftk_req_link(q);
+        ftk_queue_append(q);
     else
         *error = ftk_req_begin(q);
     return true;
@@ -327,7 +327,7 @@ void ftk_coll_halt(struct ftk_req *r)
     struct ftk_coll *c = r->coll;
     for (size_t i = c->first; c->under_way && i < c->open; i++)
         if (!ftk_req_is_done(&c->reqs[i]))
-            (void)ftk_p2p_fail(&c->reqs[i], MPI_ERR_PENDING); /* no call waits for it */
+            (void)ftk_req_fail(&c->reqs[i], MPI_ERR_PENDING); /* no call waits for it */
     unlink_from(c);
     r->state = FTK_REQ_INACTIVE;
 }
@@ -420,12 +420,12 @@ static void close_colls(void)
 static bool is_small_bcast(const struct ftk_vcomm *vc, const struct ftk_call *call)
 {
     const struct ftk_side *r = &call->r;
-    const struct ftk_type_facts *f;
+    const struct ftk_dtype *f;
     return call->kind == FTK_BCAST && !vc->remote && vc->size > 1 && call->root >= 0
            && call->root < vc->size && r->count > 0 && r->count <= SMALL_BCAST
            && ftk_log.phase == FTK_PHASE_NORMAL && !ftk_log.mode->needs_request
            && !vc->slot[vc->colls % FTK_COLL_SLOTS] && r->type != MPI_DATATYPE_NULL
-           && ftk_p2p_facts(r->type, &f) == MPI_SUCCESS && f->bytes > 0
+           && ftk_dtype_facts(r->type, &f) == MPI_SUCCESS && f->bytes > 0
            && r->count * f->bytes <= SMALL_BCAST;
 }
 
@@ -578,7 +578,7 @@ int ftk_coll_allgather(struct ftk_vcomm *vc, const void *mine, void *all, size_t
     return bytes > INT32_MAX ? MPI_ERR_COUNT : wait_for(vc, &call);
 }
 
-int ftk_coll_tell(struct ftk_vcomm *vc, int root, void *buf, size_t bytes)
+int ftk_coll_broadcast(struct ftk_vcomm *vc, int root, void *buf, size_t bytes)
 {
     struct ftk_call call = {
         .kind = FTK_BCAST, .root = root, .r = { .buf = buf, .count = (int)bytes, .type = MPI_BYTE }

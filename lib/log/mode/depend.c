@@ -362,11 +362,12 @@ static int deliver_to(struct ftk_req *r, struct ftk_unexp *h)
     learn_from(h);
     ftk_unexp_take(h);
     (void)FTK_FAULT("log.received");
-    int rc = ftk_set_up_keeps(r) ? ftk_p2p_log_setup(h, r->seq, ftk_set_up_number(r)) : MPI_SUCCESS;
+    int rc =
+        ftk_set_up_keeps(r) ? ftk_setup_log_keep(h, r->seq, ftk_set_up_number(r)) : MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
-        return ftk_p2p_deliver(r, h);
+        return ftk_recv_deliver(r, h);
     ftk_unexp_free(h);
-    return ftk_p2p_fail(r, rc);
+    return ftk_req_fail(r, rc);
 }
 
 /* Deliver to the receives that were posted earlier. */
@@ -406,7 +407,7 @@ static int draw(const struct asks *a, int source, bool *found)
                 return rc;
             continue;
         }
-        rc = ftk_p2p_drain(a->want.context, &m, &s, &h);
+        rc = ftk_recv_drain(a->want.context, &m, &s, &h);
         if (rc == MPI_SUCCESS)
             ftk_unexp_add(h);
         *found = rc == MPI_SUCCESS;
@@ -445,7 +446,7 @@ static int seek(const struct asks *a, struct ftk_unexp **h)
     for (int s = 0; rc == MPI_SUCCESS && !*h && s < depend.n; s++)
         if ((a->want.source == MPI_ANY_SOURCE || a->want.source == s) && can_drain())
             rc = drain_from(a, s, h);
-    if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
+    if (rc == MPI_SUCCESS || !ftk_log_is_failure(rc))
         return rc;
     ftk_detect_raise(ftk_log.ctx);
     return MPI_SUCCESS;
@@ -457,7 +458,7 @@ static int receive(struct ftk_req *r)
     struct ftk_unexp *h;
     int rc = seek(&a, &h);
     if (rc != MPI_SUCCESS)
-        return ftk_p2p_fail(r, rc);
+        return ftk_req_fail(r, rc);
     return h ? deliver_to(r, h) : MPI_SUCCESS;
 }
 

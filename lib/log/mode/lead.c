@@ -255,7 +255,7 @@ static void post_withheld(void)
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next;
         if (ftk_req_is_receive(r) && r->state == FTK_REQ_WAITING)
-            (void)ftk_p2p_post(r); /* the request has the error, if there is one */
+            (void)ftk_match_post(r); /* the request has the error, if there is one */
     }
 }
 
@@ -342,7 +342,7 @@ static void serve(void)
     if (!is_ready())
         return;
     if (leads() && ftk_log.line.state == FTK_LINE_AWAY)
-        ftk_p2p_progress_wildcards();
+        ftk_match_progress_wildcards();
     send_decided(lead.drained);
     post_withheld();
 }

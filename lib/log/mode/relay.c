@@ -94,7 +94,7 @@ static int begin_round(void)
         if (ftk_copies_begin(&relay.message, lines, relay.rounds.round)
             && ftk_copies_add(&relay.message, relay.peer[i], v, from, n))
             rc = send_message(relay.keeper[i], TAG_REPLICATE, FTK_LOG_DET_COMM);
-        if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc))
+        if (rc != MPI_SUCCESS && ftk_log_is_failure(rc))
             ftk_detect_raise(ftk_log.ctx); /* the repair ends this round */
         else if (rc != MPI_SUCCESS)
             return rc;
@@ -159,7 +159,7 @@ static int acknowledge(const uint64_t *w, int dest)
 {
     int rc = ftk_control_send(
         w, FTK_COPIES_HEAD_WORDS + FTK_COPIES_PART_WORDS, dest, TAG_ACK, FTK_LOG_DET_COMM);
-    if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
+    if (rc == MPI_SUCCESS || !ftk_log_is_failure(rc))
         return rc;
     ftk_detect_raise(ftk_log.ctx);
     return MPI_SUCCESS;
@@ -171,7 +171,7 @@ static void release_sends(void)
     for (struct ftk_req *r = ftk_log.queue.first, *next; relay.rounds.holding > 0 && r; r = next) {
         next = r->next;
         if (r->state == FTK_REQ_HELD && ftk_rounds_is_over(&relay.rounds, r->send.hold_round))
-            ftk_p2p_release(r); /* the request has the error, if there is one */
+            ftk_send_release(r); /* the request has the error, if there is one */
     }
 }
 
@@ -181,7 +181,7 @@ static void fail_sends(int error)
     for (struct ftk_req *r = ftk_log.queue.first, *next; relay.rounds.holding > 0 && r; r = next) {
         next = r->next;
         if (r->state == FTK_REQ_HELD)
-            (void)ftk_p2p_fail(r, error);
+            (void)ftk_req_fail(r, error);
     }
 }
 
@@ -422,7 +422,7 @@ static int make_tables(const struct ftk_log_repair *r)
         relay.keeper = relay.peer ? relay.peer + n : NULL;
         relay.upto = calloc(n, sizeof *relay.upto);
         if (!relay.copy || !relay.reach || !relay.peer || !relay.upto)
-            return ftk_fail(FTKIT_ERR_NOMEM, "news");
+            return ftk_fail(FTKIT_ERR_NOMEM, "determinants of other nodes");
         relay.n = r->n;
     }
     relay.npeers = 0;
@@ -440,7 +440,7 @@ static int install(const struct ftk_log_repair *r)
     forget_copies();
     int rc = make_tables(r);
     if (rc == FTKIT_OK && store_arrived() != MPI_SUCCESS)
-        rc = ftk_fail(FTKIT_ERR_INTERNAL, "news of determinants are damaged");
+        rc = ftk_fail(FTKIT_ERR_INTERNAL, "determinants of other nodes are damaged");
     ftk_rounds_end(&relay.rounds);
     for (struct ftk_req *q = ftk_log.queue.first; q; q = q->next)
         if (q->state == FTK_REQ_HELD)

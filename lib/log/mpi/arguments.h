@@ -9,7 +9,7 @@
 
 /* Check the arguments of a call on vc; receives: of a receive or a probe, which may have wildcards.
  * Return the MPI code of the first invalid argument. */
-static inline int ftk_p2p_check(
+static inline int ftk_call_check(
     const struct ftk_vcomm *vc, int count, MPI_Datatype type, int peer, int tag, bool receives)
 {
     if (count < 0)

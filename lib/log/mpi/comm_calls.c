@@ -512,7 +512,7 @@ int ftk_mpi_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm 
     if (me == MPI_UNDEFINED)
         return MPI_SUCCESS;
     ftk_make_begin(&m, vc, FTK_MAKE_NEW, MPI_INFO_NULL);
-    m.tells = me == 0;
+    m.reports = me == 0;
     /* without the list of members there is no member to send to */
     rc = m.vc ? members_of(vc, group, m.vc) : MPI_ERR_NO_MEM;
     m.mine.error = m.error;
@@ -534,7 +534,7 @@ static int end_comm(struct ftk_vcomm *vc, MPI_Comm *comm, bool disconnect)
     if (vc == ftk_log.vcomms.world
         || vc == ftk_log.vcomms.user) /* the program may not free these */
         return ftk_vcomm_error(vc, MPI_ERR_COMM);
-    int rc = disconnect ? ftk_p2p_finish(vc) : MPI_SUCCESS;
+    int rc = disconnect ? ftk_req_wait_all(vc) : MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
         rc = ftk_attr_delete(vc->handle);
     if (rc != MPI_SUCCESS) /* of a callback: the communicator stays */

@@ -46,7 +46,7 @@ void ftk_make_begin(
     memset(m, 0, sizeof *m);
     m->parent = parent;
     m->n = ftk_vcomm_members(parent);
-    m->tells = parent->rank == 0;
+    m->reports = parent->rank == 0;
     m->context = -1;
     m->mine.free = free_contexts(&m->mine.own);
     m->vc = ftk_vcomm_empty(m->n);
@@ -209,7 +209,7 @@ int ftk_make_end(struct ftk_construct *m, MPI_Comm *newcomm)
     if (m->error == MPI_SUCCESS)
         seal(vc);
     if (m->error == MPI_SUCCESS && vc->rank >= 0 && m->context < 0 && !m->shares) {
-        if (m->tells)
+        if (m->reports)
             ftk_report(FTKIT_ERROR,
                 "a member of a new communicator has %d already, more than log.contexts gives: "
                 "free some",

@@ -30,7 +30,7 @@ struct ftk_construct {
     struct ftk_vcomm *parent; /* until ftk_make_agree() */
     struct ftk_vcomm *vc;
     int n;         /* members of the parent */
-    bool tells;    /* this member reports errors for all members */
+    bool reports;  /* this member reports errors for all members */
     bool in_order; /* proposal i is of member i */
     int context;   /* plain; -1: none is free at all members ... */
     bool shares;   /* ... and all members have a shared one free */

@@ -140,10 +140,10 @@ static int pass_on(struct creating *c, int leader, struct ftk_proposal *theirs, 
     struct ftk_vcomm *vc = c->m.parent;
     if (vc->size == 1)
         return MPI_SUCCESS;
-    int rc = ftk_coll_tell(vc, leader, theirs, sizeof *theirs);
+    int rc = ftk_coll_broadcast(vc, leader, theirs, sizeof *theirs);
     if (rc != MPI_SUCCESS || theirs->error != MPI_SUCCESS)
         return rc;
-    return ftk_coll_tell(
+    return ftk_coll_broadcast(
         vc, leader, list + 2 * (size_t)ftk_log.n, 2 * (size_t)theirs->color * sizeof *list);
 }
 

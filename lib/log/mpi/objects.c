@@ -12,7 +12,7 @@ int ftk_mpi_Type_free(MPI_Datatype *datatype)
 {
     if (ftk_coll_type_free(datatype))
         return MPI_SUCCESS;
-    int rc = ftk_p2p_type_free(datatype);
+    int rc = ftk_req_type_free(datatype);
     return rc == MPI_ERR_NO_MEM ? ftk_vcomm_end(ftk_log.vcomms.world, rc) : rc;
 }
 

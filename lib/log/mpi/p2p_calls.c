@@ -17,7 +17,7 @@
 static int fill_send(struct ftk_req *r, const void *buf, int count, MPI_Datatype type, int dest,
     int tag, struct ftk_vcomm *vc)
 {
-    int rc = ftk_p2p_check(vc, count, type, dest, tag, false);
+    int rc = ftk_call_check(vc, count, type, dest, tag, false);
     r->kind = FTK_REQ_SEND;
     r->vc = vc;
     r->send.buf = buf;
@@ -32,7 +32,7 @@ static int fill_send(struct ftk_req *r, const void *buf, int count, MPI_Datatype
 static int fill_recv(struct ftk_req *r, void *buf, int count, MPI_Datatype type, int source,
     int tag, struct ftk_vcomm *vc)
 {
-    int rc = ftk_p2p_check(vc, count, type, source, tag, true);
+    int rc = ftk_call_check(vc, count, type, source, tag, true);
     r->kind = FTK_REQ_RECV;
     r->vc = vc;
     r->context = vc->context;
@@ -50,8 +50,8 @@ static int send_now(const void *buf, int count, MPI_Datatype type, int dest, int
     struct ftk_vcomm *vc, bool sync)
 {
     int rc = MPI_SUCCESS;
-    if (!sync && ftk_p2p_check(vc, count, type, dest, tag, false) == MPI_SUCCESS && dest >= 0
-        && ftk_p2p_send_small(buf, count, type, vc, ftk_vcomm_peer_world(vc, dest), tag, &rc))
+    if (!sync && ftk_call_check(vc, count, type, dest, tag, false) == MPI_SUCCESS && dest >= 0
+        && ftk_send_small(buf, count, type, vc, ftk_vcomm_peer_world(vc, dest), tag, &rc))
         return ftk_vcomm_end(vc, rc);
     struct ftk_req r = { .send.sync = sync };
     rc = fill_send(&r, buf, count, type, dest, tag, vc);
@@ -86,7 +86,7 @@ int ftk_mpi_Recv(void *buf, int count, MPI_Datatype datatype, int source, int ta
         rc = ftk_req_begin(&r);
     if (rc == MPI_SUCCESS && !ftk_req_is_done(&r))
         rc = ftk_req_wait(&r);
-    ftk_p2p_copy_status(status, &r.status);
+    ftk_status_copy(status, &r.status);
     return ftk_vcomm_end(vc, rc);
 }
 
@@ -107,7 +107,7 @@ int ftk_mpi_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
     (void)ftk_req_begin(&s);
     rs = ftk_req_wait(&s);
     rc = ftk_req_wait(&r);
-    ftk_p2p_copy_status(status, &r.status);
+    ftk_status_copy(status, &r.status);
     return ftk_vcomm_end(vc, rs != MPI_SUCCESS ? rs : rc);
 }
 
@@ -122,13 +122,13 @@ int ftk_mpi_Sendrecv_replace(void *buf, int count, MPI_Datatype datatype, int de
     if (!vc)
         return PMPI_Sendrecv_replace(
             buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
-    int rc = ftk_p2p_packed(buf, count < 0 ? 0 : count, datatype, &copy, &bytes);
+    int rc = ftk_dtype_packed(buf, count < 0 ? 0 : count, datatype, &copy, &bytes);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_bytes_type(bytes, &n, &type);
+        rc = ftk_dtype_bytes(bytes, &n, &type);
     rc = rc != MPI_SUCCESS ? ftk_vcomm_end(vc, rc)
                            : ftk_mpi_Sendrecv(copy, count < 0 ? count : n, type, dest, sendtag, buf,
                                count, datatype, source, recvtag, comm, status);
-    ftk_p2p_bytes_type_free(&type);
+    ftk_dtype_bytes_free(&type);
     free(copy);
     return rc;
 }
@@ -187,14 +187,14 @@ static bool isend_small(const void *buf, int count, MPI_Datatype type, int dest,
     struct ftk_vcomm *vc, MPI_Request *request, int *error)
 {
     MPI_Request real;
-    if (dest < 0 || ftk_p2p_check(vc, count, type, dest, tag, false) != MPI_SUCCESS)
+    if (dest < 0 || ftk_call_check(vc, count, type, dest, tag, false) != MPI_SUCCESS)
         return false;
     const int world = ftk_vcomm_peer_world(vc, dest), context = ftk_vcomm_there(vc, world);
     struct ftk_req *r = needs_copy(world) ? NULL : ftk_req_sent(vc);
     if (!r)
         return false;
     *request = MPI_REQUEST_NULL;
-    if (!ftk_p2p_send_at_once(buf, count, type, world, context, tag, &real)) {
+    if (!ftk_send_at_once(buf, count, type, world, context, tag, &real)) {
         ftk_req_delete(r);
         return false;
     }
@@ -207,10 +207,10 @@ static bool isend_small(const void *buf, int count, MPI_Datatype type, int dest,
             return true;
         }
         (void)fill_send(r, buf, count, type, dest, tag, vc); /* checked above */
-        ftk_empty_status(&r->status);
+        ftk_status_empty(&r->status);
         r->real = real;
         r->state = FTK_REQ_POSTED;
-        ftk_req_link(r);
+        ftk_queue_append(r);
     }
     *request = ftk_req_handle(r);
     return true;
@@ -317,16 +317,16 @@ int ftk_mpi_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int d
         return ftk_vcomm_end(vc, MPI_ERR_NO_MEM);
     int rc = fill_recv(r, buf, count, datatype, source, recvtag, vc);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_packed(buf, count, datatype, &copy, &bytes);
+        rc = ftk_dtype_packed(buf, count, datatype, &copy, &bytes);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_bytes_type(bytes, &n, &type);
+        rc = ftk_dtype_bytes(bytes, &n, &type);
     if (rc == MPI_SUCCESS)
         rc = isendrecv(copy, n, type, dest, sendtag, copy, bytes, r, vc);
     else
         free(copy);
     if (r->pair)
         r->pair->type = MPI_BYTE; /* the send has begun and does not need the type again */
-    ftk_p2p_bytes_type_free(&type);
+    ftk_dtype_bytes_free(&type);
     return hand_out(vc, r, rc, request);
 }
 

@@ -39,7 +39,7 @@ enum verdict { REPORT, LOOK_AGAIN, NOTHING };
 static int other_context(int context, const MPI_Status *s, enum verdict *v)
 {
     bool taken;
-    int rc = ftk_p2p_put_aside(context, s, &taken);
+    int rc = ftk_match_put_aside(context, s, &taken);
     *v = rc == MPI_SUCCESS && taken ? LOOK_AGAIN : NOTHING;
     return rc;
 }
@@ -49,10 +49,10 @@ static enum verdict own_context(int context, MPI_Status *s)
 {
     s->MPI_TAG = ftk_context_tag(context, s->MPI_TAG);
     const struct ftk_envelope message = { context, s->MPI_SOURCE, s->MPI_TAG };
-    if (ftk_log_replays_setup() || !ftk_p2p_claimed(&message))
-        return ftk_p2p_in_turn(&message) ? REPORT : NOTHING;
+    if (ftk_log_replays_setup() || !ftk_match_is_claimed(&message))
+        return ftk_match_is_in_turn(&message) ? REPORT : NOTHING;
     const size_t claims = ftk_log.queue.nmprobed;
-    ftk_p2p_progress_mprobed();
+    ftk_match_progress_mprobed();
     /* the next look may find the same message: a repair or other receives come first */
     return ftk_log.ctx->detect.failed || ftk_context_shares(context)
                    || ftk_log.queue.nmprobed == claims
@@ -72,7 +72,7 @@ static int look_for_message(const struct ftk_envelope *want, bool *found, MPI_St
     int rc = MPI_SUCCESS, flag;
     *found = false;
     while (rc == MPI_SUCCESS && v == LOOK_AGAIN) {
-        if (!ftk_p2p_can_probe(context))
+        if (!ftk_match_can_probe(context))
             return MPI_SUCCESS;
         rc = PMPI_Iprobe(want->source, wire, ftk_log_real(context), &flag, s);
         if (rc != MPI_SUCCESS || !flag)
@@ -109,7 +109,7 @@ static int pick_up(const struct ftk_envelope *want, struct ftk_unexp **h)
     }
     if (rc == MPI_SUCCESS && found)
         rc = PMPI_Improbe(of.source, of.tag, ftk_log_real(of.context), &flag, &m, &s);
-    return rc == MPI_SUCCESS && flag ? ftk_p2p_take_matched(of.context, &m, &s, h) : rc;
+    return rc == MPI_SUCCESS && flag ? ftk_match_take(of.context, &m, &s, h) : rc;
 }
 
 /* The unexpected message that a probe gets.  *wait: there is such a message, but receives that come
@@ -117,7 +117,7 @@ static int pick_up(const struct ftk_envelope *want, struct ftk_unexp **h)
 static struct ftk_unexp *unexp_for(const struct probing *p, bool *wait)
 {
     struct ftk_unexp *h = ftk_unexp_match(&p->want, false);
-    *wait = h && !ftk_log_replays_setup() && !ftk_p2p_may_take(UINT64_MAX, h);
+    *wait = h && !ftk_log_replays_setup() && !ftk_match_may_take(UINT64_MAX, h);
     if (*wait)
         return NULL;
     if (h && p->takes)
@@ -128,7 +128,7 @@ static struct ftk_unexp *unexp_for(const struct probing *p, bool *wait)
 static int look(const struct probing *p, struct found *f)
 {
     const bool delivers = ftk_mode_delivers();
-    const bool arrives = ftk_p2p_arrives(&p->want);
+    const bool arrives = ftk_match_arrives(&p->want);
     bool wait = false;
     int rc = MPI_SUCCESS;
     struct ftk_unexp *h = NULL;
@@ -139,18 +139,18 @@ static int look(const struct probing *p, struct found *f)
         h = unexp_for(p, &wait);
     if (!h && !wait && !arrives && !delivers && !ftk_log_replays_setup())
         rc = p->takes ? pick_up(&p->want, &h) : look_for_message(&p->want, &f->yes, &f->s);
-    if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
+    if (rc != MPI_SUCCESS && ftk_log_is_failure(rc)) {
         ftk_detect_raise(ftk_log.ctx);
         return MPI_SUCCESS;
     }
     if (rc != MPI_SUCCESS || !h)
         return rc;
     f->yes = true;
-    ftk_p2p_status(&f->s, h->source, h->tag, h->bytes);
+    ftk_status_make(&f->s, h->source, h->tag, h->bytes);
     if (!p->takes)
         return rc;
     f->h = h;
-    return ftk_set_up_runs() ? ftk_p2p_log_setup(h, ftk_queue_next(), 0) : MPI_SUCCESS;
+    return ftk_set_up_runs() ? ftk_setup_log_keep(h, ftk_queue_next(), 0) : MPI_SUCCESS;
 }
 
 /* ---- a probe ------------------------------------------------------------------------- */
@@ -168,7 +168,7 @@ static int turn(unsigned *turns)
 static int find_again(const struct probing *p, struct found *f)
 {
     *f = (struct found){ .yes = true, .s = { .MPI_ERROR = MPI_SUCCESS } };
-    ftk_p2p_status(&f->s, p->want.source, p->want.tag, (size_t)p->bytes);
+    ftk_status_make(&f->s, p->want.source, p->want.tag, (size_t)p->bytes);
     if (!p->takes)
         return MPI_SUCCESS;
     f->h = ftk_unexp_of_receive(&p->want, 0);
@@ -187,7 +187,7 @@ static int begin(struct probing *p, int source, int tag)
 {
     const struct ftk_det *d;
     int rc = ftk_log_is_rolling_back() ? ftk_log_error() /* messages here are from after the line */
-                                       : ftk_p2p_check(p->vc, 0, MPI_BYTE, source, tag, true);
+                                       : ftk_call_check(p->vc, 0, MPI_BYTE, source, tag, true);
     p->next = FTK_DET_FREE;
     p->decides = !p->blocks || source == MPI_ANY_SOURCE;
     if (rc == MPI_SUCCESS && p->decides && ftk_log_refuses("a probe"))
@@ -274,7 +274,7 @@ static int probe(struct ftk_vcomm *vc, int source, int tag, bool blocks, int *fl
         *message = MPI_MESSAGE_NO_PROC;
     *flag = source == MPI_PROC_NULL;
     if (*flag) {
-        ftk_p2p_put_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+        ftk_status_put(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
         return MPI_SUCCESS;
     }
     int rc = begin(&p, source, tag);
@@ -283,14 +283,14 @@ static int probe(struct ftk_vcomm *vc, int source, int tag, bool blocks, int *fl
     *flag = f.yes;
     if (f.yes) {
         f.s.MPI_SOURCE = ftk_vcomm_peer_rank(vc, f.s.MPI_SOURCE);
-        ftk_p2p_copy_status(status, &f.s);
+        ftk_status_copy(status, &f.s);
     }
     if (message && f.h)
         give_message(f.h, vc, &f.s, message);
     if (!f.yes && rc != MPI_SUCCESS
         && (blocks || ftk_log_is_rolling_back() || ftk_log_replays_setup())) {
         *flag = 1; /* a program that polls without a look at errors must not poll for ever */
-        ftk_p2p_no_status(status);
+        ftk_status_none(status);
     }
     return ftk_vcomm_end(vc, rc);
 }
@@ -348,7 +348,7 @@ static int receive_matched(
     r->count = count;
     r->type = type;
     int rank = h->rank; /* in its own communicator */
-    int rc = ftk_p2p_deliver(r, h);
+    int rc = ftk_recv_deliver(r, h);
     r->status.MPI_SOURCE = rank;
     return rc;
 }
@@ -361,7 +361,7 @@ int ftk_mpi_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
         return PMPI_Mrecv(buf, count, type, message, status);
     int rc = receive_matched(&r, h, buf, count, type);
     *message = MPI_MESSAGE_NULL;
-    ftk_p2p_copy_status(status, &r.status);
+    ftk_status_copy(status, &r.status);
     return ftk_vcomm_end(r.vc, rc);
 }
 

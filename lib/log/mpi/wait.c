@@ -46,7 +46,7 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
     struct ftk_req *r = ftk_req_of(*h);
     if (!is_counted(*h, r)) {
         *done = 1;
-        ftk_p2p_no_status(status);
+        ftk_status_none(status);
         return MPI_SUCCESS;
     }
     if (!r)
@@ -61,7 +61,7 @@ static int test_one(MPI_Request *h, int *done, MPI_Status *status)
         failed_on = r->vc;
         ftk_vcomm_keep(failed_on);
     }
-    ftk_p2p_copy_status(status, &r->status);
+    ftk_status_copy(status, &r->status);
     consume(h, r);
     return rc;
 }
@@ -79,14 +79,14 @@ int ftk_mpi_Wait(MPI_Request *request, MPI_Status *status)
 {
     struct ftk_req *r = ftk_req_of(*request);
     if (!is_counted(*request, r)) {
-        ftk_p2p_no_status(status);
+        ftk_status_none(status);
         return MPI_SUCCESS;
     }
     if (!r)
         return ftk_foreign_wait(request, status);
     int rc = ftk_req_wait(r);
     const struct ftk_vcomm *vc = r->vc;
-    ftk_p2p_copy_status(status, &r->status);
+    ftk_status_copy(status, &r->status);
     consume(request, r);
     return ftk_vcomm_end(vc, rc);
 }
@@ -297,7 +297,7 @@ int ftk_mpi_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_
     const struct ftk_det *d;
     *index = MPI_UNDEFINED;
     if (none_active(count, array_of_requests)) {
-        ftk_p2p_no_status(status);
+        ftk_status_none(status);
         return MPI_SUCCESS;
     }
     if (ftk_log_refuses("MPI_Waitany"))
@@ -322,7 +322,7 @@ int ftk_mpi_Testany(
     *index = MPI_UNDEFINED;
     *flag = 1;
     if (none_active(count, array_of_requests)) {
-        ftk_p2p_no_status(status);
+        ftk_status_none(status);
         return MPI_SUCCESS;
     }
     if (ftk_log_refuses("MPI_Testany"))
@@ -435,7 +435,7 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
         return ftk_foreign_get_status(request, flag, status);
     *flag = 1;
     if (!r || !is_active(request)) {
-        ftk_p2p_no_status(status);
+        ftk_status_none(status);
         return MPI_SUCCESS;
     }
     if (ftk_log_refuses("MPI_Request_get_status"))
@@ -452,7 +452,7 @@ int ftk_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *statu
     *flag = 1;
     if (next == FTK_DET_FREE)
         ftk_det_found(FTK_DET_TEST, 0, 0);
-    ftk_p2p_copy_status(status, &r->status);
+    ftk_status_copy(status, &r->status);
     return ftk_log_is_rolling_back() ? r->error
                                      : MPI_SUCCESS; /* otherwise the consuming call returns it */
 }

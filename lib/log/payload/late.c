@@ -116,7 +116,7 @@ static size_t list_late(struct block *b, struct ftk_unexp **list)
     return n;
 }
 
-int ftk_late_settle(const struct ftk_unexp **late)
+int ftk_late_finish(const struct ftk_unexp **late)
 {
     struct ftk_unexp **sorted = malloc((ncopies + 1) * sizeof(struct ftk_unexp *));
     *late = NULL;
@@ -151,9 +151,9 @@ size_t ftk_late_count(void)
 
 static const struct ftk_unexp *settled; /* the late messages of the set; NULL: none, or not known */
 
-static int settle(void)
+static int finish(void)
 {
-    int rc = ftk_late_settle(&settled);
+    int rc = ftk_late_finish(&settled);
     if (rc == FTKIT_OK)
         nlate += ncopies;
     return rc;
@@ -210,5 +210,5 @@ const struct ftk_part ftk_part_late = { .close = close_late,
     .words = words,
     .save = save,
     .late = true,
-    .settle = settle,
+    .finish = finish,
     .load = load };

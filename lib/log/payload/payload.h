@@ -181,7 +181,7 @@ void ftk_suppress_drop(const bool *back);
 
 /* Copy a drained message, which a receive of set-up gets, to the set-up log; seq: of the receive;
  * number: of the receive in set-up (set_up.h), or 0. */
-int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq, uint32_t number);
+int ftk_setup_log_keep(const struct ftk_unexp *h, uint64_t seq, uint32_t number);
 
 /* ---- line apart: late messages, which were sent before the cut of the sender and received after
  * the cut of the receiver (payload/late.c) ---- */
@@ -194,7 +194,7 @@ bool ftk_late_wants(const struct ftk_channel *s, uint64_t seq);
 /* All senders have announced their numbers, and all late messages have come: drop the copies of
  * other messages; *late: the late ones, in the order of their receives, until the set is over.
  * FTKIT_ERR_NOMEM: the copies stay as they are. */
-int ftk_late_settle(const struct ftk_unexp **late);
+int ftk_late_finish(const struct ftk_unexp **late);
 size_t ftk_late_count(void);
 
 #endif

@@ -231,7 +231,7 @@ void ftk_matched_clear(void)
 
 /* ---- the set-up log: a drained message that set-up has received ---------------------- */
 
-int ftk_p2p_log_setup(const struct ftk_unexp *h, uint64_t seq, uint32_t number)
+int ftk_setup_log_keep(const struct ftk_unexp *h, uint64_t seq, uint32_t number)
 {
     struct ftk_unexp *copy = ftk_unexp_new(h->context, h->source, h->tag, h->bytes);
     if (!copy)

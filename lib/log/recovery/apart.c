@@ -153,7 +153,7 @@ static int step_sending(void)
     bool done = false;
     const int rc = ftk_cut_send(ftk_apart.cut, &done);
     ftk_drain_poll(); /* no call of the program may look after a request that it has freed */
-    return rc == FTKIT_OK && done && !ftk_p2p_sends_before(ftk_slog_generation())
+    return rc == FTKIT_OK && done && !ftk_send_needs_before(ftk_slog_generation())
                ? happens(FTK_ON_READY)
                : rc;
 }
@@ -367,7 +367,7 @@ static int run_to_the_end(struct ftk_chan *ch)
 
 /* If all ranks have cut for the same set, it is written to its end.  Otherwise the newest set,
  * for which some ranks have not cut, is given up. */
-int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch)
+int ftk_apart_finish_set(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
     struct ftk_apart_event e = { .kind = FTK_ON_MEETING };
     struct ftk_vote v;

@@ -12,7 +12,7 @@
 int ftk_apart_checkpoint(struct ftkit_ctx *ctx);
 /* The set of a halt is committed: all calls fail. */
 bool ftk_apart_is_halted(void);
-/* Collective, in another call of ftkit that all ranks make together (log_ops.h: settle). */
-int ftk_apart_settle(struct ftkit_ctx *ctx, struct ftk_chan *ch);
+/* Collective, in another call of ftkit that all ranks make together (log_ops.h: finish_set). */
+int ftk_apart_finish_set(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 
 #endif

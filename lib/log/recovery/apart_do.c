@@ -113,7 +113,7 @@ static int start_flush(void)
 {
     const double begin_s = ftk_now_s();
     ftk_apart.beside =
-        ftk_chan_beside(ftk_log.ctx); /* a vote may be under way on act: see settle */
+        ftk_chan_beside(ftk_log.ctx); /* a vote may be under way on act: see finish_set */
     const int rc = ftk_flush_start(&ftk_apart.beside, ftk_apart.rank.set, &ftk_apart.start);
     ftk_apart.start_s = ftk_now_s() - begin_s;
     return rc;
@@ -130,7 +130,7 @@ static void end_receives(void)
         if (PMPI_Cancel(&r->real) != MPI_SUCCESS)
             continue; /* it has ended with an error */
         while (r->state == FTK_REQ_POSTED && !ftk_detect_poll(ftk_log.ctx))
-            (void)ftk_p2p_withdraw(r); /* the request has the error, if there is one */
+            (void)ftk_message_withdraw(r); /* the request has the error, if there is one */
     }
 }
 
@@ -152,10 +152,10 @@ static int cut_log(struct ftkit_ctx *ctx)
     return rc == FTKIT_OK ? ftk_image_cut() : rc;
 }
 
-static int settle_image(void)
+static int finish_image(void)
 {
     (void)FTK_FAULT("apart.early");
-    const int rc = ftk_image_settle();
+    const int rc = ftk_image_finish();
     return rc == FTKIT_OK ? ftk_alone_check() : rc;
 }
 
@@ -183,8 +183,8 @@ static int do_segment(const struct ftk_apart_action *a)
             ftk_apart_fails(ftk_fail(FTKIT_ERR_NOMEM, "a set"));
         ftk_apart_note_error();
         break;
-    case FTK_DO_SETTLE:
-        ftk_apart_fails(settle_image());
+    case FTK_DO_FINISH:
+        ftk_apart_fails(finish_image());
         break;
     case FTK_DO_SEAL:
         ftk_cut_close(ftk_apart.cut);

@@ -348,7 +348,7 @@ static void result(
         break;
     case FTK_APART_CLOSED: /* the tail of each rank is complete */
         r->state = FTK_APART_SIZING;
-        add(todo, FTK_DO_SETTLE);
+        add(todo, FTK_DO_FINISH);
         add(todo, FTK_DO_SEAL);
         if (r->local)
             add(todo, FTK_DO_BEGIN_LOCAL);

@@ -131,7 +131,7 @@ enum ftk_apart_act {
     /* this rank's part of the set */
     FTK_DO_COPY_LOG,     /* cut: the state of the log.  An error ends the set in round CUT */
     FTK_DO_COPY_REGIONS, /* ... the regions, if there is no error so far */
-    FTK_DO_SETTLE,       /* late and early messages are known: complete the region of the log */
+    FTK_DO_FINISH,       /* late and early messages are known: complete the region of the log */
     FTK_DO_SEAL,         /* pack the region of the log, seal the segment */
     FTK_DO_BEGIN_LOCAL,  /* the set goes to level.local, too */
     FTK_DO_END_LOCAL,    /* ... and is there, or words.local_error */

@@ -48,7 +48,7 @@ static int drain_one(int source, bool *found)
         if (ftk_control_is(&s))
             return ftk_control_handle(c, &m, &s);
         struct ftk_unexp *h;
-        rc = ftk_p2p_drain(c, &m, &s, &h);
+        rc = ftk_recv_drain(c, &m, &s, &h);
         if (rc != MPI_SUCCESS)
             return rc;
         if (ftk_log_replays_setup())
@@ -142,17 +142,17 @@ static int drain_late_from(const struct ftk_channel *s)
     MPI_Status st;
     int flag = 0;
     const int comm = ftk_context_comm(s->context);
-    if (!ftk_p2p_can_drain())
+    if (!ftk_match_can_drain())
         return FTKIT_OK;
     int rc = PMPI_Improbe(s->source, MPI_ANY_TAG, ftk_log.epoch.real[comm], &flag, &m, &st);
     if (rc == MPI_SUCCESS && flag)
         rc = ftk_control_is(&st) ? ftk_control_handle(comm, &m, &st)
-                                 : ftk_p2p_drain_later(comm, &m, &st);
+                                 : ftk_match_drain_later(comm, &m, &st);
     if (rc == MPI_SUCCESS)
         return FTKIT_OK;
-    if (!ftk_p2p_is_failure(rc))
+    if (!ftk_log_is_failure(rc))
         return ftk_fail_mpi(rc, "draining a late message");
-    ftk_note_failure();
+    ftk_log_note_failure();
     return FTKIT_ERR_PEER;
 }
 

@@ -37,7 +37,7 @@ enum ftk_draining_action ftk_draining_step(struct ftk_draining *d, bool yes)
         return go_to(d, FTK_DRAINING_RECORD);
     case FTK_DRAINING_RECORD:
         return again(
-            d, yes, FTK_DRAINING_POLL, d->advances ? FTK_DRAINING_ADVANCE : FTK_DRAINING_SETTLE);
+            d, yes, FTK_DRAINING_POLL, d->advances ? FTK_DRAINING_ADVANCE : FTK_DRAINING_CERTAIN);
     case FTK_DRAINING_ADVANCE:
         d->advances = yes;
         return go_to(d, FTK_DRAINING_RECEIVE);

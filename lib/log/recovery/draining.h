@@ -22,7 +22,7 @@
  *      | no       send not over, or a control
  *      |          message of state not handled?
  *      |---- planes, and MEET said yes, and this is the first time, or ADVANCE said yes: ADVANCE
- *   SETTLE        is a determinant in danger?        yes: look; again
+ *   CERTAIN       is a determinant in danger?        yes: look; again
  *      | no
  *   DRAINED
  *
@@ -47,7 +47,7 @@ enum ftk_draining_state {
     FTK_DRAINING_RECEIVE,
     FTK_DRAINING_RECORD,
     FTK_DRAINING_ADVANCE,
-    FTK_DRAINING_SETTLE,
+    FTK_DRAINING_CERTAIN,
     FTK_DRAINING_DRAINED
 };
 

@@ -37,7 +37,7 @@ static void give_up_receives(void)
             continue;
         if (is_held(r))
             say_given_up(r);
-        (void)ftk_p2p_fail(r, MPI_ERR_PENDING);
+        (void)ftk_req_fail(r, MPI_ERR_PENDING);
     }
 }
 

@@ -29,7 +29,7 @@ enum { NAME, LENGTH, SECTION };               /* ... before each section */
 
 /* The state at a cut. */
 static struct {
-    bool there, settled;
+    bool there, finished;
     uint64_t calls;           /* of ftkit_checkpoint() */
     struct ftk_words w;       /* of the sections that are not late, one behind the other */
     size_t n[FTK_PARTS_MOST]; /* words of each */
@@ -66,7 +66,7 @@ static int measure_state(void *arg, size_t *bytes)
     for (size_t i = 0; i < ftk_parts.n; i++)
         if (has_section(i))
             words += SECTION + (is_of_cut(i) ? cut.n[i] : ftk_parts.v[i]->words());
-    if (cut.there && !cut.settled)
+    if (cut.there && !cut.finished)
         words += LEAST_MORE + more;
     *bytes = words * sizeof(uint64_t);
     return 0;
@@ -153,10 +153,10 @@ int ftk_image_cut(void)
     return FTKIT_OK;
 }
 
-int ftk_image_settle(void)
+int ftk_image_finish(void)
 {
-    int rc = ftk_parts_settle();
-    cut.settled = true;
+    int rc = ftk_parts_finish();
+    cut.finished = true;
     if (rc != FTKIT_OK)
         return rc; /* the set is given up */
     const size_t words = late_words() - cut.late;

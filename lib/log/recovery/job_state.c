@@ -159,7 +159,7 @@ static int share(const struct ftk_log_repair *r)
     /* the census of the next attempt and known() must say the same; a rank that has not left its
      * set-up has no part of the first line of the job */
     if (ftk_log.ctx->committed > 0 || ftk_log.ctx->where >= FTK_IN_LOOP)
-        ftk_log.ctx->repair.told = r->line;
+        ftk_log.ctx->repair.announced = r->line;
     return FTKIT_OK;
 }
 

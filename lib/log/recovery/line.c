@@ -34,7 +34,7 @@ static int line_progress(void *arg)
  * wait for them. */
 static int look(void *arg)
 {
-    ftk_p2p_keep_going();
+    ftk_req_keep_going();
     return line_progress(arg);
 }
 
@@ -171,7 +171,7 @@ static int act(struct ftk_chan *ch, enum ftk_draining_action action)
         return look(ch);
     if (action == FTK_DRAINING_POLL) {
         ftk_drain_poll();
-        ftk_p2p_reap(SIZE_MAX); /* the receivers have drained all messages */
+        ftk_send_reap(SIZE_MAX); /* the receivers have drained all messages */
     }
     return line_progress(ch);
 }

@@ -91,7 +91,7 @@ static int send_list(int tag, uint64_t set, const struct number *v, size_t n)
         return FTKIT_OK;
     }
     free(w);
-    ftk_note_failure();
+    ftk_log_note_failure();
     return FTKIT_ERR_PEER;
 }
 
@@ -182,7 +182,7 @@ static int take_list(int tag, uint64_t set, MPI_Message *m, const MPI_Status *s)
     rc = PMPI_Mrecv(w, n, MPI_UINT64_T, m, MPI_STATUS_IGNORE);
     int noted = FTKIT_OK;
     if (rc != MPI_SUCCESS)
-        ftk_note_failure();
+        ftk_log_note_failure();
     for (int i = LIST_HEAD;
          rc == MPI_SUCCESS && w[0] == set && noted == FTKIT_OK && i + NUMBER <= n; i += NUMBER)
         noted = note(tag, s->MPI_SOURCE, w + i);
@@ -198,7 +198,7 @@ int ftk_numbers_take(int tag, uint64_t set)
         MPI_Status s;
         int mrc = PMPI_Improbe(MPI_ANY_SOURCE, tag, ftk_log.ctx->comms.act, &flag, &m, &s);
         if (mrc != MPI_SUCCESS) {
-            ftk_note_failure();
+            ftk_log_note_failure();
             return FTKIT_ERR_PEER;
         }
         if (flag)
@@ -213,7 +213,7 @@ bool ftk_numbers_are_taken(void)
     for (size_t i = 0; i < nlists; i++) {
         int done = 0;
         if (PMPI_Test(&lists[i].req, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
-            ftk_note_failure(); /* the list stays: ftk_numbers_drop() frees the words */
+            ftk_log_note_failure(); /* the list stays: ftk_numbers_drop() frees the words */
             done = 0;
         }
         if (done)

@@ -121,7 +121,7 @@ static int resend(const struct ftk_log_repair *r)
             if (!ftk_slog_is_intact(e))
                 return ftk_fail(FTKIT_ERR_CORRUPT,
                     "a message to rank %d has changed in the log: it is not sent again", d);
-            int rc = ftk_p2p_transmit(e, d);
+            int rc = ftk_send_entry(e, d);
             if (rc != MPI_SUCCESS)
                 return ftk_fail_mpi(rc, "resending");
             nresent++;

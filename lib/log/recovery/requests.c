@@ -265,7 +265,7 @@ static void clear_back(void)
             ftk_vcomm_let_go(back.v[i].vc);
     }
     free(back.v);
-    ftk_loading_free(&back.l, ftk_p2p_type_free);
+    ftk_loading_free(&back.l, ftk_req_type_free);
     back.v = NULL;
     back.n = 0;
     back.messages = 0;
@@ -300,7 +300,7 @@ static void halt(struct ftk_req *r)
     if (ftk_req_ops_of(r)->halt)
         ftk_req_ops_of(r)->halt(r);
     if (!ftk_req_is_done(r))
-        (void)ftk_p2p_fail(r, MPI_ERR_PENDING); /* no call waits for it */
+        (void)ftk_req_fail(r, MPI_ERR_PENDING); /* no call waits for it */
     r->state = FTK_REQ_INACTIVE;
 }
 
@@ -340,7 +340,7 @@ static bool is_sane(const uint64_t *head)
 static void fill(struct ftk_req *r, const uint64_t *head, struct ftk_vcomm *vc)
 {
     const bool persistent = (head[FTK_HEAD_FLAGS] & FTK_SAVED_PERSISTENT) != 0;
-    ftk_empty_status(&r->status);
+    ftk_status_empty(&r->status);
     r->kind = (enum ftk_req_kind)ftk_saved_kind(head);
     r->persistent = persistent;
     r->id = (uint32_t)head[FTK_HEAD_ID];
@@ -398,7 +398,7 @@ static int give_up(struct restored *e, bool known, int rc)
 
 static void set_status(struct ftk_req *r, const uint64_t *head)
 {
-    ftk_p2p_status(&r->status, (int)(int64_t)head[FTK_HEAD_SOURCE],
+    ftk_status_make(&r->status, (int)(int64_t)head[FTK_HEAD_SOURCE],
         (int)(int64_t)head[FTK_HEAD_STATUS_TAG], (size_t)head[FTK_HEAD_BYTES]);
     if (head[FTK_HEAD_FLAGS] & FTK_SAVED_CANCELLED)
         (void)PMPI_Status_set_cancelled(&r->status, 1); /* it sets a field */

@@ -176,13 +176,13 @@ static const struct ftk_log_ops log_ops = {
     .install = ftk_recovery_install,
     .replayed = ftk_calls_replayed,
     .outcome = ftk_calls_outcome,
-    .keep_going = ftk_p2p_keep_going,
+    .keep_going = ftk_req_keep_going,
     .calls_left = ftk_slog_calls_left,
     .drain = ftk_line_drain,
     .messages_sum = ftk_slog_sum,
     .messages = ftk_slog_list,
     .checkpoint = ftk_apart_checkpoint,
-    .settle = ftk_apart_settle,
+    .finish_set = ftk_apart_finish_set,
 };
 
 int ftk_log_open(struct ftkit_ctx *ctx, ftk_log_repair_fn *repair)

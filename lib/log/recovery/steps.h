@@ -68,7 +68,7 @@ int ftk_matched_load(struct ftk_loading *l, uint64_t *n);
 
 /* This rank cuts: write what changes after the cut.  Then late messages and the tail are known. */
 int ftk_image_cut(void);
-int ftk_image_settle(void);
+int ftk_image_finish(void);
 /* Whether this rank was writing a set and has not seen the commit, which another rank knows. */
 bool ftk_line_is_missed(const struct ftkit_ctx *ctx, const struct ftk_log_repair *r);
 

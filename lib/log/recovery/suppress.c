@@ -38,7 +38,7 @@ static int put_gaps(const struct ftk_log_repair *r, struct ftk_words *w,
         if (!ftk_quiesce_is_sure(q->recv.want.source, r->is_new, r->n, &dead)
             || q->recv.want.tag == MPI_ANY_TAG) /* the channel is not known */
             return ftk_withdraw_ambiguous(s->source);
-        ftk_p2p_bind(q, s->source);
+        ftk_recv_bind(q, s->source);
         int rc = ftk_words_add(w, s->count - since(s) - after + ++*ngaps);
         if (rc != FTKIT_OK)
             return rc;

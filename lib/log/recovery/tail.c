@@ -213,7 +213,7 @@ static uint64_t *save(uint64_t *w)
     return ftk_words_save(&words, w);
 }
 
-static int settle(void)
+static int finish(void)
 {
     drop();
     return ftk_tail_write(&words);
@@ -236,5 +236,5 @@ const struct ftk_part ftk_part_tail = { .close = close_tail,
     .words = count,
     .save = save,
     .late = true,
-    .settle = settle,
+    .finish = finish,
     .load = load };

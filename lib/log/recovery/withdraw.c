@@ -35,10 +35,10 @@ static int bind_overtaken(const struct ftk_log_repair *r, const struct ftk_req *
 {
     struct ftk_req *before;
     int dead;
-    while ((before = ftk_p2p_overtaken(q, r->is_new, complete)) && !r->back[r->me]) {
+    while ((before = ftk_match_overtaken(q, r->is_new, complete)) && !r->back[r->me]) {
         if (!ftk_quiesce_is_sure(before->recv.want.source, r->is_new, r->n, &dead))
             return ftk_withdraw_ambiguous(dead);
-        ftk_p2p_bind(before, dead);
+        ftk_recv_bind(before, dead);
     }
     return FTKIT_OK;
 }
@@ -49,7 +49,7 @@ static int withdraw_receive(const struct ftk_quiescing *s, struct ftk_req *r)
     for (int i = 0; r->state == FTK_REQ_POSTED && i < LAST_LOOKS; i++) {
         int rc = bind_overtaken(s->r, r, &complete);
         if (rc == FTKIT_OK && complete)
-            rc = ftk_p2p_withdraw(r);
+            rc = ftk_message_withdraw(r);
         if (rc == FTKIT_OK && r->state == FTK_REQ_POSTED)
             rc = s->look(s->arg);
         if (rc != FTKIT_OK)
@@ -92,7 +92,7 @@ static int withdraw_request(const struct ftk_quiescing *s, struct ftk_req *r, bo
     if (ftk_req_is_receive(r))
         rc = drops ? discard_receive(s, r) : withdraw_receive(s, r);
     while (rc == FTKIT_OK && r->state == FTK_REQ_POSTED) {
-        rc = ftk_p2p_withdraw(r);
+        rc = ftk_message_withdraw(r);
         if (rc == FTKIT_OK && r->state == FTK_REQ_POSTED)
             rc = s->look(s->arg);
     }

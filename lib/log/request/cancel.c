@@ -23,7 +23,7 @@ static int cancel_posted(struct ftk_req *r)
     unsigned turns = 0;
     while (!ftk_req_is_done(r) && r->replay.cancel != FTK_CANCEL_TOO_LATE) {
         if (r->state != FTK_REQ_POSTED)
-            return ftk_p2p_cancelled(r);
+            return ftk_recv_cancelled(r);
         r->recv.cancelled = true; /* the completion shows whether a message had matched it */
         int rc = PMPI_Cancel(&r->real);
         if (rc == MPI_SUCCESS)
@@ -73,7 +73,7 @@ static int give_back(struct ftk_req *r)
         return go_back();
     int rc = PMPI_Get_elements_x(&r->status, MPI_BYTE, &bytes);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_packed_part(r->recv.buf, (size_t)bytes, r->type, &data);
+        rc = ftk_dtype_packed_part(r->recv.buf, (size_t)bytes, r->type, &data);
     struct ftk_unexp *h =
         rc == MPI_SUCCESS ? ftk_unexp_new(of.context, source, of.tag, (size_t)bytes) : NULL;
     if (h && bytes > 0)
@@ -82,12 +82,12 @@ static int give_back(struct ftk_req *r)
     if (!h)
         return rc == MPI_SUCCESS ? MPI_ERR_NO_MEM : rc;
     ftk_unexp_return(h);
-    ftk_empty_status(&r->status);
+    ftk_status_empty(&r->status);
     r->recv.cancelled = true;
     return PMPI_Status_set_cancelled(&r->status, 1);
 }
 
-int ftk_p2p_cancel_led(struct ftk_req *r)
+int ftk_cancel_led(struct ftk_req *r)
 {
     if (r->replay.cancel == FTK_CANCEL_UNKNOWN && !r->recv.cancelled)
         r->replay.cancel = ftk_det_await_cancel(r->recv.number);

@@ -9,6 +9,6 @@
 #include "log/request/request.h"
 
 /* Replicas: the program cancels a receive.  On return the outcome is that of the leader. */
-int ftk_p2p_cancel_led(struct ftk_req *r);
+int ftk_cancel_led(struct ftk_req *r);
 
 #endif

@@ -56,7 +56,7 @@ bool ftk_foreign_is_active(MPI_Request h)
 static int give(struct ftk_foreign_request *f, MPI_Status *status)
 {
     f->state = FTK_FOREIGN_INACTIVE;
-    ftk_p2p_copy_status(status, &f->status);
+    ftk_status_copy(status, &f->status);
     return f->error;
 }
 
@@ -90,7 +90,7 @@ int ftk_foreign_get_status(MPI_Request h, int *done, MPI_Status *status)
     if (!f || f->state != FTK_FOREIGN_TAKEN)
         return PMPI_Request_get_status(h, done, status);
     *done = 1;
-    ftk_p2p_copy_status(status, &f->status);
+    ftk_status_copy(status, &f->status);
     return MPI_SUCCESS;
 }
 

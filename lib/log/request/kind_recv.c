@@ -43,7 +43,7 @@ static int cancel_posted(struct ftk_req *r)
     (void)ftk_match_posted(r); /* the request has the error, if there is one */
     if (r->state != FTK_REQ_POSTED || r->replay.cancel != FTK_CANCEL_UNKNOWN)
         return rc;
-    if (ftk_p2p_is_first(r))
+    if (ftk_match_is_first(r))
         return ftk_recv_too_late(r);
     doubt(r);
     return rc;
@@ -56,7 +56,7 @@ static int cancel(struct ftk_req *r)
     if (ftk_log_refuses("MPI_Cancel"))
         return MPI_ERR_UNSUPPORTED_OPERATION;
     if (ftk_log.mode->follows)
-        return ftk_p2p_cancel_led(r);
+        return ftk_cancel_led(r);
     if (r->replay.match_known) /* of the first execution, or a repair has bound the receive */
         return ftk_recv_too_late(r);
     if (ftk_req_is_done(r) && !r->recv.cancelled)
@@ -66,7 +66,7 @@ static int cancel(struct ftk_req *r)
     if (r->state == FTK_REQ_POSTED)
         return cancel_posted(r);
     r->recv.cancelled = r->state == FTK_REQ_WITHDRAWN; /* the repair decides */
-    return r->recv.cancelled ? MPI_SUCCESS : ftk_p2p_cancelled(r);
+    return r->recv.cancelled ? MPI_SUCCESS : ftk_recv_cancelled(r);
 }
 
 static enum ftk_req_state taken(const struct ftk_req *r)

@@ -19,16 +19,16 @@ int ftk_send_copy(struct ftk_req *r)
     MPI_Datatype type = MPI_BYTE;
     int rc = MPI_SUCCESS;
     if (r->peer != MPI_PROC_NULL) {
-        rc = ftk_p2p_packed(r->send.buf, r->count, r->type, &r->own, &r->send.owned);
+        rc = ftk_dtype_packed(r->send.buf, r->count, r->type, &r->own, &r->send.owned);
         if (rc == MPI_SUCCESS)
-            rc = ftk_p2p_bytes_type(r->send.owned, &r->count, &type);
+            rc = ftk_dtype_bytes(r->send.owned, &r->count, &type);
         r->send.buf = r->own;
         r->type = type;
     }
     if (rc == MPI_SUCCESS)
         rc = ftk_req_begin(r);
     r->type = MPI_BYTE; /* the send has begun and does not need the type again */
-    ftk_p2p_bytes_type_free(&type);
+    ftk_dtype_bytes_free(&type);
     if (rc != MPI_SUCCESS || ftk_req_is_done(r))
         ftk_req_delete(r);
     else
@@ -41,7 +41,7 @@ static int start_buffered(struct ftk_req *r)
 {
     struct ftk_req *s = ftk_req_new(r->vc);
     r->state = FTK_REQ_COMPLETE;
-    ftk_p2p_status(&r->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
+    ftk_status_make(&r->status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
     r->error = MPI_ERR_NO_MEM;
     if (!s)
         return r->error;
@@ -98,7 +98,7 @@ static int load(
     void *p;
     (void)rest;
     if (head[FTK_HEAD_FLAGS] & FTK_SAVED_DONE)
-        ftk_empty_status(&r->status);
+        ftk_status_empty(&r->status);
     if (known)
         return FTKIT_OK;
     int rc = ftk_message_load(l, r, head, &p);

@@ -20,7 +20,7 @@ static bool in_turn(uint64_t seq, const struct ftk_envelope *found);
 /* The MPI matches a posted receive whatever the program waits for, and a sender may wait for that
  * match.  A matched-probe receive has no such help, so each look at requests looks at these,
  * too. */
-void ftk_p2p_progress_mprobed(void)
+void ftk_match_progress_mprobed(void)
 {
     struct ftk_log *l = &ftk_log;
     if (l->ctx->detect.failed || l->ctx->detect.repairing || ftk_log_replays_setup()
@@ -36,7 +36,7 @@ void ftk_p2p_progress_mprobed(void)
 static int finish_posted(struct ftk_req *r);
 static bool others_first(uint64_t seq, const struct ftk_envelope *found);
 
-void ftk_p2p_progress_wildcards(void)
+void ftk_match_progress_wildcards(void)
 {
     struct ftk_log *l = &ftk_log;
     struct ftk_envelope got;
@@ -71,7 +71,7 @@ static struct ftk_unexp *aside_to; /* the message with the buffer; NULL: none is
 static void drop_aside(struct ftk_req *r)
 {
     (void)r;
-    ftk_p2p_bytes_type_free(&aside.type);
+    ftk_dtype_bytes_free(&aside.type);
     if (aside.real == MPI_REQUEST_NULL)
         ftk_unexp_free(aside_to); /* otherwise the MPI may still write to the buffer */
     aside_to = NULL;
@@ -96,7 +96,7 @@ static int end_aside(struct ftk_req *r, const MPI_Status *s, int error)
     if (error == MPI_SUCCESS)
         error = ftk_overtake_note(r->seq, h->context, h->source, h->tag);
     if (error == MPI_SUCCESS)
-        error = ftk_p2p_count(h->context, h->source, h->tag, r->seq, h->data, h->bytes, true);
+        error = ftk_recv_count(h->context, h->source, h->tag, r->seq, h->data, h->bytes, true);
     if (error == MPI_SUCCESS)
         ftk_unexp_add(h);
     else
@@ -106,11 +106,12 @@ static int end_aside(struct ftk_req *r, const MPI_Status *s, int error)
 
 static int take_unexp(struct ftk_req *r, struct ftk_unexp *h)
 {
-    int rc = ftk_set_up_keeps(r) ? ftk_p2p_log_setup(h, r->seq, ftk_set_up_number(r)) : MPI_SUCCESS;
+    int rc =
+        ftk_set_up_keeps(r) ? ftk_setup_log_keep(h, r->seq, ftk_set_up_number(r)) : MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
-        return ftk_p2p_deliver(r, h);
+        return ftk_recv_deliver(r, h);
     ftk_unexp_free(h);
-    return ftk_p2p_fail(r, rc);
+    return ftk_req_fail(r, rc);
 }
 
 /* ---- order among receives ------------------------------------------------------------ */
@@ -149,7 +150,7 @@ static struct ftk_req *earlier(uint64_t seq, which_fn *which, const struct ftk_e
     return NULL;
 }
 
-bool ftk_p2p_claimed(const struct ftk_envelope *message)
+bool ftk_match_is_claimed(const struct ftk_envelope *message)
 {
     return ftk_log.queue.nmprobed > 0 && earlier(UINT64_MAX, is_mprobed, message);
 }
@@ -165,7 +166,7 @@ static bool has_to_probe(const struct ftk_req *r)
            || (aside_to && r != &aside && ftk_envelope_matches(&aside.recv.want, &r->recv.want));
 }
 
-bool ftk_p2p_may_take(uint64_t seq, const struct ftk_unexp *h)
+bool ftk_match_may_take(uint64_t seq, const struct ftk_unexp *h)
 {
     const struct ftk_envelope found = { h->context, h->source, h->tag };
     if (ftk_log.queue.nwildcards > 0 && earlier(seq, is_withheld, &found))
@@ -187,7 +188,7 @@ static struct ftk_unexp *unexp_for(const struct ftk_req *r, bool *wait)
     struct ftk_unexp *h = ftk_log_replays_setup()
                               ? ftk_unexp_of_receive(&r->recv.want, ftk_set_up_number(r))
                               : ftk_unexp_match(&r->recv.want, false);
-    *wait = h && !ftk_log_replays_setup() && !ftk_p2p_may_take(r->seq, h);
+    *wait = h && !ftk_log_replays_setup() && !ftk_match_may_take(r->seq, h);
     if (h && !*wait)
         ftk_unexp_take(h);
     return *wait ? NULL : h;
@@ -241,7 +242,7 @@ static bool withhold(struct ftk_req *r)
     return true;
 }
 
-int ftk_p2p_post(struct ftk_req *r)
+int ftk_match_post(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
     if (r->state == FTK_REQ_WITHDRAWN) {
@@ -278,9 +279,9 @@ int ftk_p2p_post(struct ftk_req *r)
         r->state = FTK_REQ_POSTED;
         return rc;
     }
-    if (!ftk_p2p_is_failure(rc))
-        return ftk_p2p_fail(r, rc);
-    ftk_note_failure(); /* posted again after the repair */
+    if (!ftk_log_is_failure(rc))
+        return ftk_req_fail(r, rc);
+    ftk_log_note_failure(); /* posted again after the repair */
     return MPI_SUCCESS;
 }
 
@@ -293,7 +294,7 @@ static bool others_first(uint64_t seq, const struct ftk_envelope *found)
     return found->source != MPI_PROC_NULL && earlier(seq, is_open, found);
 }
 
-bool ftk_p2p_is_first(const struct ftk_req *r)
+bool ftk_match_is_first(const struct ftk_req *r)
 {
     return ftk_log.queue.nwildcards == 0 || !earlier(r->seq, is_open, &r->recv.want);
 }
@@ -313,7 +314,7 @@ bool ftk_match_is_complete(const struct ftk_req *r, struct ftk_envelope *found)
     return true;
 }
 
-struct ftk_req *ftk_p2p_overtaken(const struct ftk_req *r, const int *dead, bool *complete)
+struct ftk_req *ftk_match_overtaken(const struct ftk_req *r, const int *dead, bool *complete)
 {
     struct ftk_envelope got = { r->context, MPI_ANY_SOURCE, MPI_ANY_TAG };
     *complete = true;
@@ -329,15 +330,15 @@ static int finish_posted(struct ftk_req *r)
 {
     MPI_Status s;
     int done = 0;
-    int rc = ftk_req_test(r, &done, &s);
+    int rc = ftk_match_test(r, &done, &s);
     if (rc == MPI_SUCCESS) {
         if (!done)
             return rc;
         return ftk_message_complete(r, &s, rc);
     }
-    if (ftk_p2p_is_failure(rc)) {
+    if (ftk_log_is_failure(rc)) {
         ftk_req_failed(r);
-        ftk_note_failure();
+        ftk_log_note_failure();
         return MPI_SUCCESS;
     }
     return ftk_message_complete(r, &s, rc);
@@ -360,7 +361,7 @@ static bool in_turn(uint64_t seq, const struct ftk_envelope *found)
     return !others_first(seq, found);
 }
 
-bool ftk_p2p_in_turn(const struct ftk_envelope *message)
+bool ftk_match_is_in_turn(const struct ftk_envelope *message)
 {
     return ftk_log.queue.nwildcards == 0 || ftk_log_replays_setup() || in_turn(UINT64_MAX, message);
 }
@@ -397,8 +398,8 @@ static int take_aside(const struct ftk_envelope *found, MPI_Message *m, const MP
         .type = MPI_BYTE,
         .real = MPI_REQUEST_NULL };
     aside_to = h;
-    rc = ftk_p2p_bytes_type((size_t)bytes, &aside.count, &aside.type);
-    ftk_req_link(&aside);
+    rc = ftk_dtype_bytes((size_t)bytes, &aside.count, &aside.type);
+    ftk_queue_append(&aside);
     aside.recv.posted_seq = ftk_log.queue.seq;
     if (rc == MPI_SUCCESS)
         rc = PMPI_Imrecv(aside.recv.buf, aside.count, aside.type, m, &aside.real);
@@ -406,10 +407,10 @@ static int take_aside(const struct ftk_envelope *found, MPI_Message *m, const MP
         aside.state = FTK_REQ_POSTED;
         return finish_posted(&aside);
     }
-    (void)ftk_p2p_fail(&aside, rc);
-    if (!ftk_p2p_is_failure(rc))
+    (void)ftk_req_fail(&aside, rc);
+    if (!ftk_log_is_failure(rc))
         return rc;
-    ftk_note_failure(); /* the sender has failed: the message comes again */
+    ftk_log_note_failure(); /* the sender has failed: the message comes again */
     return MPI_SUCCESS;
 }
 
@@ -431,25 +432,25 @@ static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
     r->recv.posted_seq = ftk_log.queue.seq;
     int rc = PMPI_Imrecv(r->recv.buf, r->count, r->type, m, &r->real);
     if (rc != MPI_SUCCESS)
-        return ftk_p2p_fail(r, rc);
+        return ftk_req_fail(r, rc);
     r->state = FTK_REQ_POSTED;
     return rc;
 }
 
-bool ftk_p2p_can_probe(int context)
+bool ftk_match_can_probe(int context)
 {
     return !ftk_context_shares(context) || !is_aside_busy();
 }
 
-int ftk_p2p_put_aside(int context, const MPI_Status *s, bool *taken)
+int ftk_match_put_aside(int context, const MPI_Status *s, bool *taken)
 {
     MPI_Message m;
     MPI_Status found;
     int flag;
     const struct ftk_envelope of = { context, s->MPI_SOURCE, ftk_context_tag(context, s->MPI_TAG) };
     *taken = false;
-    if (ftk_p2p_claimed(&of)) {
-        ftk_p2p_progress_mprobed();
+    if (ftk_match_is_claimed(&of)) {
+        ftk_match_progress_mprobed();
         return MPI_SUCCESS;
     }
     *taken = true;
@@ -467,7 +468,7 @@ static bool is_aside_busy(void)
     return aside_to != NULL;
 }
 
-bool ftk_p2p_arrives(const struct ftk_envelope *want)
+bool ftk_match_arrives(const struct ftk_envelope *want)
 {
     return aside_to && is_aside_busy() && ftk_envelope_matches(&aside.recv.want, want);
 }
@@ -484,12 +485,12 @@ static int finish_if_behind(const struct ftk_envelope *of)
     return rc;
 }
 
-int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
+int ftk_match_take(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
 {
     *out = NULL;
     if (is_aside_busy()) /* with a message of another channel */
-        return ftk_p2p_drain(context, m, s, out);
-    int rc = ftk_p2p_drain_later(context, m, s);
+        return ftk_recv_drain(context, m, s, out);
+    int rc = ftk_match_drain_later(context, m, s);
     if (rc == MPI_SUCCESS && aside_to)
         rc = finish_if_behind(&aside.recv.want);
     if (rc == MPI_SUCCESS && !aside_to)
@@ -497,12 +498,12 @@ int ftk_p2p_take_matched(int context, MPI_Message *m, const MPI_Status *s, struc
     return rc;
 }
 
-bool ftk_p2p_can_drain(void)
+bool ftk_match_can_drain(void)
 {
     return !is_aside_busy();
 }
 
-int ftk_p2p_drain_later(int context, MPI_Message *m, const MPI_Status *s)
+int ftk_match_drain_later(int context, MPI_Message *m, const MPI_Status *s)
 {
     int rc = ftk_mode_absorb(context, s->MPI_SOURCE);
     if (rc != MPI_SUCCESS)
@@ -557,7 +558,7 @@ static int look_for(struct ftk_req *r, bool *other)
         return ftk_log.mode->receive(r);
     /* first, because this look may complete an unexpected message */
     const bool arrives =
-        ftk_p2p_arrives(&r->recv.want) || (ftk_context_shares(r->context) && is_aside_busy());
+        ftk_match_arrives(&r->recv.want) || (ftk_context_shares(r->context) && is_aside_busy());
     bool wait; /* for an unexpected message */
     struct ftk_unexp *h = unexp_for(r, &wait);
     if (h)
@@ -572,21 +573,21 @@ static int look_for(struct ftk_req *r, bool *other)
     *other = turn == AGAIN;
     if (rc == MPI_SUCCESS && turn == TAKE)
         rc = PMPI_Improbe(source, tag, ftk_log_real(r->context), &flag, &m, &s);
-    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
-        return ftk_p2p_fail(r, rc);
+    if (rc != MPI_SUCCESS && !ftk_log_is_failure(rc))
+        return ftk_req_fail(r, rc);
     if (rc != MPI_SUCCESS)
-        ftk_note_failure();
+        ftk_log_note_failure();
     if (rc != MPI_SUCCESS || !flag)
         return MPI_SUCCESS;
     if (ftk_control_is(&s)) {
         rc = ftk_control_handle(r->context, &m, &s);
         *other = rc == MPI_SUCCESS;
-        return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
+        return rc == MPI_SUCCESS ? rc : ftk_req_fail(r, rc);
     }
     *other = ftk_context_of(ftk_context_comm(r->context), s.MPI_TAG) != r->context;
     rc = match(r, &m, &s);
     if (*other)
-        return rc == MPI_SUCCESS ? rc : ftk_p2p_fail(r, rc);
+        return rc == MPI_SUCCESS ? rc : ftk_req_fail(r, rc);
     return r->state == FTK_REQ_POSTED ? ftk_match_posted(r) : rc;
 }
 
@@ -602,4 +603,4 @@ int ftk_match_mprobed(struct ftk_req *r)
 }
 
 const struct ftk_part ftk_part_match = { .close = close_aside,
-    .progress = ftk_p2p_progress_mprobed };
+    .progress = ftk_match_progress_mprobed };

@@ -36,7 +36,7 @@ static bool has_overtaken(const struct completed *e, const struct ftk_req *q)
     return e->seq > q->seq && e->posted_seq > q->recv.posted_seq && may_match(q, &e->of);
 }
 
-static bool tells_something(const struct completed *e)
+static bool is_needed(const struct completed *e)
 {
     for (const struct ftk_req *q = ftk_log.queue.first; q && q->seq < e->seq; q = q->next)
         if (has_overtaken(e, q))
@@ -48,7 +48,7 @@ void ftk_overtake_tidy(void)
 {
     size_t kept = 0;
     for (size_t i = 0; i < list.n; i++)
-        if (tells_something(&list.v[i]))
+        if (is_needed(&list.v[i]))
             list.v[kept++] = list.v[i];
     list.n = kept;
 }

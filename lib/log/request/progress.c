@@ -43,7 +43,7 @@ static int repair_failure(void)
     return ftk_log_is_rolling_back() ? ftk_log_error() : MPI_SUCCESS;
 }
 
-void ftk_p2p_keep_going(void)
+void ftk_req_keep_going(void)
 {
     if (!ftk_log.on || ftk_log_is_rolling_back())
         return;
@@ -113,37 +113,37 @@ int ftk_log_progress(unsigned *turns)
 /* Wait for a send from the program's memory that the MPI has begun; returns the error. */
 static int wait_until_sent(struct ftk_req *r)
 {
-    ftk_empty_status(&r->status);
-    ftk_req_link(r);
+    ftk_status_empty(&r->status);
+    ftk_queue_append(r);
     return ftk_req_wait(r);
 }
 
 /* Log a small message and send the log entry.  Not inline: sends inside a team are faster then. */
 __attribute__((noinline)) static int log_small(
-    const void *buf, int count, const struct ftk_type_facts *f, int world, int tag, int context)
+    const void *buf, int count, const struct ftk_dtype *f, int world, int tag, int context)
 {
     const size_t bytes = (size_t)count * (size_t)f->bytes;
     struct ftk_entry *e = ftk_slog_new(world, context, tag, bytes);
-    int rc = e ? ftk_p2p_pack_known(f, buf, count, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
+    int rc = e ? ftk_dtype_pack_known(f, buf, count, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
     if (rc == MPI_SUCCESS) {
         ftk_slog_seal(e);
-        rc = ftk_p2p_transmit(e, world);
+        rc = ftk_send_entry(e, world);
     }
     if (e && rc != MPI_SUCCESS)
         ftk_slog_drop_last(world);
     return rc;
 }
 
-bool ftk_p2p_send_at_once(const void *buf, int count, MPI_Datatype type, int world, int context,
+bool ftk_send_at_once(const void *buf, int count, MPI_Datatype type, int world, int context,
     int tag, MPI_Request *real)
 {
     struct ftk_log *l = &ftk_log;
-    const struct ftk_type_facts *f;
+    const struct ftk_dtype *f;
     *real = MPI_REQUEST_NULL;
     if (ftk_log_is_rolling_back() || ftk_log_replays_setup()
         || (l->in_set_up && l->ctx->cfg.log_check)
         || (l->mode->needs_request && l->mode->needs_request(world))
-        || ftk_p2p_facts(type, &f) != MPI_SUCCESS || (size_t)count * (size_t)f->bytes > SMALL)
+        || ftk_dtype_facts(type, &f) != MPI_SUCCESS || (size_t)count * (size_t)f->bytes > SMALL)
         return false;
     const size_t bytes = (size_t)count * (size_t)f->bytes;
     const bool kept = ftk_log_crosses(world);
@@ -166,17 +166,17 @@ bool ftk_p2p_send_at_once(const void *buf, int count, MPI_Datatype type, int wor
     peer->messages++;
     peer->bytes += bytes;
     if (!kept)
-        (void)ftk_p2p_over_at_once(real);
+        (void)ftk_over_at_once(real);
     return true;
 }
 
-bool ftk_p2p_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc,
-    int world, int tag, int *error)
+bool ftk_send_small(const void *buf, int count, MPI_Datatype type, struct ftk_vcomm *vc, int world,
+    int tag, int *error)
 {
     const int context = ftk_vcomm_there(vc, world);
     MPI_Request real;
     *error = MPI_SUCCESS;
-    if (!ftk_p2p_send_at_once(buf, count, type, world, context, tag, &real))
+    if (!ftk_send_at_once(buf, count, type, world, context, tag, &real))
         return false;
     if (real == MPI_REQUEST_NULL)
         return true;
@@ -215,15 +215,15 @@ int ftk_req_begin(struct ftk_req *r)
     r->recv.cancelled = false;
     r->replay = (struct ftk_req_replay){ false, FTK_CANCEL_UNKNOWN };
     if (ftk_log_is_rolling_back())
-        return ftk_p2p_fail(r, ftk_log_error());
+        return ftk_req_fail(r, ftk_log_error());
     if (r->peer == MPI_PROC_NULL) {
-        ftk_p2p_status(&r->status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
+        ftk_status_make(&r->status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
         return ftk_req_finish(r, MPI_SUCCESS);
     }
     if (ftk_req_is_send(r))
         return ftk_send_begin(r);
     if (r->peer == MPI_ANY_SOURCE && ftk_log_refuses("a receive from MPI_ANY_SOURCE"))
-        return ftk_p2p_fail(r, MPI_ERR_UNSUPPORTED_OPERATION);
+        return ftk_req_fail(r, MPI_ERR_UNSUPPORTED_OPERATION);
     r->recv.want = (struct ftk_envelope){ r->context, r->peer, r->tag };
     r->recv.number = r->internal ? 0 : ftk_det_begun(&r->replay.cancel);
     if (!r->internal)
@@ -234,8 +234,8 @@ int ftk_req_begin(struct ftk_req *r)
         r->recv.wildcard_seq = ftk_det_receive(&r->recv.want, &r->replay.match_known);
         ftk_queue_wildcard(r->recv.wildcard_seq != 0);
     }
-    ftk_req_link(r);
-    return ftk_p2p_post(r);
+    ftk_queue_append(r);
+    return ftk_match_post(r);
 }
 
 /* ---- progress ------------------------------------------------------------------------ */
@@ -243,7 +243,7 @@ int ftk_req_begin(struct ftk_req *r)
 static int progress_any(struct ftk_req *r)
 {
     if (ftk_log_is_rolling_back())
-        return ftk_p2p_fail(r, ftk_log_error());
+        return ftk_req_fail(r, ftk_log_error());
     switch (r->state) {
     case FTK_REQ_POSTED:
         return ftk_match_posted(r);
@@ -256,7 +256,7 @@ static int progress_any(struct ftk_req *r)
     case FTK_REQ_WAITING:
     case FTK_REQ_WITHDRAWN:
         return ftk_log_replays_setup() && ftk_req_is_receive(r) && !ftk_log.queue.polls
-                   ? ftk_p2p_fail(r, report_strange(r))
+                   ? ftk_req_fail(r, report_strange(r))
                    : MPI_SUCCESS;
     default:
         return MPI_SUCCESS; /* HELD: see ftk_mode_progress() */
@@ -267,7 +267,7 @@ static int progress_any(struct ftk_req *r)
 static int progress_other(struct ftk_req *r)
 {
     int rc = ftk_req_ops_of(r)->progress(r);
-    return ftk_req_is_done(r) || !ftk_log_is_rolling_back() ? rc : ftk_p2p_fail(r, ftk_log_error());
+    return ftk_req_is_done(r) || !ftk_log_is_rolling_back() ? rc : ftk_req_fail(r, ftk_log_error());
 }
 
 /* Of a combined send and receive the receive is complete; its send may not be. */
@@ -302,7 +302,7 @@ int ftk_req_wait(struct ftk_req *r)
     unsigned turns = 0;
     if (r->replay.cancel == FTK_CANCEL_DONE && !ftk_req_is_done(r)) {
         r->replay.cancel = FTK_CANCEL_UNKNOWN; /* the program does not cancel it this time */
-        (void)ftk_p2p_post(r);                 /* the request has the error, if there is one */
+        (void)ftk_match_post(r);               /* the request has the error, if there is one */
     }
     while (!ftk_req_is_done(r) || r->pair) {
         (void)ftk_req_progress(r);
@@ -349,7 +349,7 @@ void ftk_req_abandon(struct ftk_req *r)
     look_at_freed();
 }
 
-int ftk_p2p_finish(const struct ftk_vcomm *vc)
+int ftk_req_wait_all(const struct ftk_vcomm *vc)
 {
     unsigned turns = 0;
     struct ftk_req *r;
@@ -371,7 +371,7 @@ void ftk_log_begin_rollback(void)
     struct ftk_log *l = &ftk_log;
     l->phase = FTK_PHASE_ROLLING_BACK;
     while (l->queue.first)
-        (void)ftk_p2p_fail(l->queue.first, ftk_log_error());
+        (void)ftk_req_fail(l->queue.first, ftk_log_error());
 }
 
 static int report_strange(const struct ftk_req *r)

@@ -9,9 +9,9 @@
 #include "log/request/request.h"
 
 /* Wait for all requests on vc. */
-int ftk_p2p_finish(const struct ftk_vcomm *vc);
+int ftk_req_wait_all(const struct ftk_vcomm *vc);
 /* Progress without a request that the caller waits for (log_ops.h: keep_going). */
-void ftk_p2p_keep_going(void);
+void ftk_req_keep_going(void);
 
 /* All requests under way end with an error, and so do all calls from now on. */
 void ftk_log_begin_rollback(void);

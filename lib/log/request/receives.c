@@ -99,7 +99,7 @@ static int stay(const struct ftk_log_repair *repair)
     for (struct ftk_req *r = ftk_log.queue.first, *next; r; r = next) {
         next = r->next;
         if (ftk_req_is_receive(r) && r->state != FTK_REQ_POSTED)
-            (void)ftk_p2p_post(r); /* the request has the error, if there is one */
+            (void)ftk_match_post(r); /* the request has the error, if there is one */
     }
     return FTKIT_OK;
 }

@@ -16,7 +16,7 @@
 
 /* ---- draining ------------------------------------------------------------------------ */
 
-int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
+int ftk_recv_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
 {
     MPI_Count bytes;
     int rc = PMPI_Get_elements_x(s, MPI_BYTE, &bytes);
@@ -32,17 +32,17 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
         ftk_unexp_new(context, s->MPI_SOURCE, ftk_context_tag(context, s->MPI_TAG), (size_t)bytes);
     if (!h)
         return MPI_ERR_NO_MEM;
-    rc = ftk_p2p_bytes_type((size_t)bytes, &n, &type);
+    rc = ftk_dtype_bytes((size_t)bytes, &n, &type);
     if (rc == MPI_SUCCESS)
         rc = PMPI_Mrecv(h->data, n, type, m, MPI_STATUS_IGNORE);
-    ftk_p2p_bytes_type_free(&type);
+    ftk_dtype_bytes_free(&type);
     if (rc == MPI_SUCCESS)
         rc = ftk_mode_drained(h);
     const uint64_t seq = ftk_queue_next();
     if (rc == MPI_SUCCESS)
         rc = ftk_overtake_note(seq, context, h->source, h->tag);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_count(context, h->source, h->tag, seq, h->data, h->bytes, true);
+        rc = ftk_recv_count(context, h->source, h->tag, seq, h->data, h->bytes, true);
     if (rc != MPI_SUCCESS) {
         ftk_unexp_free(h);
         return rc;
@@ -55,7 +55,7 @@ int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_u
 
 /* A message has been received: count it, and if it comes from another team, or lines are apart,
  * record it on its channel. */
-int ftk_p2p_count(
+int ftk_recv_count(
     int context, int source, int tag, uint64_t seq, const void *data, size_t bytes, bool hash)
 {
     struct ftk_log *l = &ftk_log;
@@ -86,8 +86,8 @@ static bool may_be_late(const struct ftk_req *r, int source, int tag)
 static int copy_out(const struct ftk_req *r, size_t bytes, size_t room, char **copy)
 {
     if (bytes <= room)
-        return ftk_p2p_packed_part(r->recv.buf, bytes, r->type, copy);
-    int rc = ftk_p2p_packed_part(r->recv.buf, room, r->type, copy);
+        return ftk_dtype_packed_part(r->recv.buf, bytes, r->type, copy);
+    int rc = ftk_dtype_packed_part(r->recv.buf, room, r->type, copy);
     char *all = rc == MPI_SUCCESS ? realloc(*copy, bytes) : NULL;
     if (!all)
         return rc == MPI_SUCCESS ? MPI_ERR_NO_MEM : rc;
@@ -100,26 +100,26 @@ static int copy_out(const struct ftk_req *r, size_t bytes, size_t room, char **c
 static int record(struct ftk_req *r, int source, int tag, size_t bytes)
 {
     struct ftk_log *l = &ftk_log;
-    bool journal = ftk_set_up_keeps(r);
+    bool in_set_up = ftk_set_up_keeps(r);
     bool hash = l->ctx->cfg.log_check && ftk_log_crosses(source);
     const bool late = may_be_late(r, source, tag);
-    const struct ftk_type_facts *f;
+    const struct ftk_dtype *f;
     char *copy = NULL;
     const void *data = NULL;
     size_t room = 0;
-    int rc = ftk_p2p_facts(r->type, &f);
+    int rc = ftk_dtype_facts(r->type, &f);
     if (rc == MPI_SUCCESS)
         room = (size_t)r->count * (size_t)f->bytes;
     hash = hash && bytes <= room; /* the hash of a truncated message is not known */
-    if (rc == MPI_SUCCESS && (hash || late) && ftk_p2p_is_flat(f, r->recv.buf) && !journal
+    if (rc == MPI_SUCCESS && (hash || late) && ftk_dtype_is_flat(f, r->recv.buf) && !in_set_up
         && bytes <= room)
         data = r->recv.buf;
-    else if (rc == MPI_SUCCESS && (journal || hash || late))
+    else if (rc == MPI_SUCCESS && (in_set_up || hash || late))
         rc = copy_out(r, bytes, room, &copy);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_count(
+        rc = ftk_recv_count(
             r->context, source, tag, r->seq, (hash || late) && copy ? copy : data, bytes, hash);
-    if (rc == MPI_SUCCESS && journal) {
+    if (rc == MPI_SUCCESS && in_set_up) {
         struct ftk_unexp *h = calloc(1, sizeof *h);
         if (!h) {
             free(copy);
@@ -146,7 +146,7 @@ static void decided(const struct ftk_req *r, int source, int tag)
         ftk_det_received(r->recv.wildcard_seq, source, tag);
 }
 
-void ftk_p2p_bind(struct ftk_req *r, int source)
+void ftk_recv_bind(struct ftk_req *r, int source)
 {
     r->recv.want.source = source;
     r->replay.match_known = true;
@@ -169,7 +169,7 @@ static int only_count(const struct ftk_req *r, int source, int tag)
 {
     const int rc =
         ftk_log.apart.on ? ftk_overtake_note(r->seq, r->context, source, tag) : MPI_SUCCESS;
-    return rc == MPI_SUCCESS ? ftk_p2p_count(r->context, source, tag, r->seq, NULL, 0, false) : rc;
+    return rc == MPI_SUCCESS ? ftk_recv_count(r->context, source, tag, r->seq, NULL, 0, false) : rc;
 }
 
 static int record_whole(struct ftk_req *r, const MPI_Status *s, int tag)
@@ -229,9 +229,9 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
     return ftk_req_finish(r, error != MPI_SUCCESS ? error : rc);
 }
 
-int ftk_p2p_cancelled(struct ftk_req *r)
+int ftk_recv_cancelled(struct ftk_req *r)
 {
-    ftk_empty_status(&r->status);
+    ftk_status_empty(&r->status);
     r->recv.cancelled = true;
     if (r->replay.cancel != FTK_CANCEL_DONE)
         cancelled_in_time(r);
@@ -243,16 +243,16 @@ bool ftk_recv_stays(struct ftk_req *r)
 {
     if (!r->recv.cancelled)
         return true;
-    (void)(r->replay.match_known ? ftk_recv_too_late(r) : ftk_p2p_cancelled(r)); /* MPI_SUCCESS */
+    (void)(r->replay.match_known ? ftk_recv_too_late(r) : ftk_recv_cancelled(r)); /* MPI_SUCCESS */
     return !ftk_req_is_done(r);
 }
 
-int ftk_p2p_withdraw(struct ftk_req *r)
+int ftk_message_withdraw(struct ftk_req *r)
 {
     MPI_Status s;
     int done = 0, cancelled = 0;
-    int rc = ftk_req_test(r, &done, &s);
-    if (rc != MPI_SUCCESS && ftk_p2p_is_failure(rc)) {
+    int rc = ftk_match_test(r, &done, &s);
+    if (rc != MPI_SUCCESS && ftk_log_is_failure(rc)) {
         ftk_req_failed(r);
         return FTKIT_OK;
     }
@@ -267,16 +267,16 @@ int ftk_p2p_withdraw(struct ftk_req *r)
 }
 
 /* Deliver an unexpected message; it was counted when it was drained. */
-int ftk_p2p_deliver(struct ftk_req *r, struct ftk_unexp *h)
+int ftk_recv_deliver(struct ftk_req *r, struct ftk_unexp *h)
 {
     size_t room, bytes = h->bytes;
-    int rc = ftk_p2p_bytes(r->count, r->type, &room);
+    int rc = ftk_dtype_size(r->count, r->type, &room);
     if (rc == MPI_SUCCESS && bytes > room) {
         bytes = room;
         rc = MPI_ERR_TRUNCATE;
     }
-    int unpacked = ftk_p2p_unpack(h->data, bytes, r->recv.buf, r->count, r->type);
-    ftk_p2p_status(&r->status, ftk_vcomm_peer_rank(r->vc, h->source), h->tag, bytes);
+    int unpacked = ftk_dtype_unpack(h->data, bytes, r->recv.buf, r->count, r->type);
+    ftk_status_make(&r->status, ftk_vcomm_peer_rank(r->vc, h->source), h->tag, bytes);
     decided(r, h->source, h->tag);
     ftk_unexp_free(h);
     return ftk_req_finish(r, rc != MPI_SUCCESS ? rc : unpacked);

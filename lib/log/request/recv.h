@@ -20,29 +20,29 @@ static inline int ftk_message_complete(struct ftk_req *r, const MPI_Status *s, i
     return ftk_req_is_receive(r) ? ftk_recv_complete(r, s, error) : ftk_req_finish(r, error);
 }
 /* Deliver an unexpected message to a receive; takes h. */
-int ftk_p2p_deliver(struct ftk_req *r, struct ftk_unexp *h);
+int ftk_recv_deliver(struct ftk_req *r, struct ftk_unexp *h);
 /* The receive gets a message in spite of a cancel.  The function records that, unless it is known.
  * Returns MPI_SUCCESS. */
 int ftk_recv_too_late(struct ftk_req *r);
 /* The program cancels a receive that is not posted. */
-int ftk_p2p_cancelled(struct ftk_req *r);
+int ftk_recv_cancelled(struct ftk_req *r);
 /* After a repair: the program may have cancelled the receive while its source was dead.  Whether
  * the receive is under way: it is bound, so that the cancel comes too late.  Otherwise it is
  * complete now. */
 bool ftk_recv_stays(struct ftk_req *r);
 /* Receive a message that a matched probe has found, into memory of the log, and count it; waits for
  * the sender of a long message.  *out is the caller's. */
-int ftk_p2p_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out);
+int ftk_recv_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out);
 /* One look at a request on a communicator that is given up.  Returns FTKIT_OK; the request is
  * complete then, or not posted any more, or still under way. */
-int ftk_p2p_withdraw(struct ftk_req *r);
+int ftk_message_withdraw(struct ftk_req *r);
 /* Bind a receive to source: a message of that rank had matched it, and it gets no other.  A cancel
  * comes too late. */
-void ftk_p2p_bind(struct ftk_req *r, int source);
+void ftk_recv_bind(struct ftk_req *r, int source);
 
 /* A message has arrived for the receive with that sequence number.  data [bytes] may be NULL when
  * neither a hash nor a copy is needed; hash: data are all that was sent. */
-int ftk_p2p_count(
+int ftk_recv_count(
     int context, int source, int tag, uint64_t seq, const void *data, size_t bytes, bool hash);
 
 #endif

@@ -30,7 +30,7 @@ enum ftk_cancel_known {
 };
 struct ftk_req_replay {
     bool match_known; /* which message the receive got; also that of a receive which a repair has
-                         bound (ftk_p2p_bind) */
+                         bound (ftk_recv_bind) */
     enum ftk_cancel_known cancel;
 };
 

@@ -66,9 +66,9 @@ int ftk_req_finish(struct ftk_req *r, int error)
     return error;
 }
 
-int ftk_p2p_fail(struct ftk_req *r, int error)
+int ftk_req_fail(struct ftk_req *r, int error)
 {
-    ftk_empty_status(&r->status);
+    ftk_status_empty(&r->status);
     return ftk_req_finish(r, error);
 }
 
@@ -126,7 +126,7 @@ static struct ftk_req *share_one(struct ftk_vcomm *vc)
         r = ftk_req_blank();
     if (!r)
         return NULL;
-    ftk_empty_status(&r->status);
+    ftk_status_empty(&r->status);
     r->vc = vc;
     vc->sent = r;
     return r;
@@ -261,9 +261,9 @@ static void pass_line(enum ftk_pass kind, bool first)
 static MPI_Datatype *late;
 static size_t nlate, late_room;
 
-int ftk_p2p_type_free(MPI_Datatype *datatype)
+int ftk_req_type_free(MPI_Datatype *datatype)
 {
-    ftk_p2p_forget_type(*datatype);
+    ftk_dtype_forget(*datatype);
     if (!uses_type(*datatype))
         return PMPI_Type_free(datatype);
     if (!ftk_grow(&late, &late_room, nlate + 1, sizeof(MPI_Datatype)))
@@ -281,7 +281,7 @@ static void free_late_types(void)
             late[kept++] = late[i];
             continue;
         }
-        ftk_p2p_forget_type(late[i]);
+        ftk_dtype_forget(late[i]);
         (void)PMPI_Type_free(&late[i]); /* there is no call to return an error */
     }
     nlate = kept;

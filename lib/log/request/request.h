@@ -154,7 +154,7 @@ int ftk_log_progress(unsigned *turns);
 /* The request is complete, with an MPI error or MPI_SUCCESS, which the function returns. */
 int ftk_req_finish(struct ftk_req *r, int error);
 /* Complete a request with an error; returns the error. */
-int ftk_p2p_fail(struct ftk_req *r, int error);
+int ftk_req_fail(struct ftk_req *r, int error);
 /* A failure has ended the request of the MPI.  The request is done again after the repair. */
 void ftk_req_failed(struct ftk_req *r);
 /* A request, for messages: kind, peer, tag, communicator. */
@@ -172,7 +172,7 @@ static inline struct ftk_req *ftk_req_new(struct ftk_vcomm *vc)
     return r;
 }
 /* MPI_Type_free(): forget the type; the type itself lives as long as a request uses it. */
-int ftk_p2p_type_free(MPI_Datatype *type);
+int ftk_req_type_free(MPI_Datatype *type);
 /* The request of a send on vc that is over.  All such sends share it.  The program may have its
  * handle many times; each handle is deleted by itself.  NULL: no memory. */
 struct ftk_req *ftk_req_sent(struct ftk_vcomm *vc);

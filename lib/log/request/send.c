@@ -37,14 +37,14 @@ bool ftk_send_is_over(struct ftk_entry *e)
         return true;
     int rc = PMPI_Test(&e->real, &done, MPI_STATUS_IGNORE);
     if (rc != MPI_SUCCESS) { /* the receiver is dead: its replacement gets the message */
-        ftk_note_failure();
+        ftk_log_note_failure();
         e->real = MPI_REQUEST_NULL;
         return true;
     }
     return done != 0;
 }
 
-void ftk_p2p_reap(size_t most)
+void ftk_send_reap(size_t most)
 {
     size_t kept = 0;
     for (size_t i = 0; i < nsending; i++)
@@ -56,7 +56,7 @@ void ftk_p2p_reap(size_t most)
 
 static void close_sends(void)
 {
-    ftk_p2p_reap(SIZE_MAX);
+    ftk_send_reap(SIZE_MAX);
     for (size_t i = 0; i < nsending; i++)
         if (sending[i]->real != MPI_REQUEST_NULL)
             (void)PMPI_Request_free(&sending[i]->real); /* no rank will receive it */
@@ -67,9 +67,9 @@ static void close_sends(void)
     nsuppressed = 0;
 }
 
-bool ftk_p2p_sends_before(uint32_t generation)
+bool ftk_send_needs_before(uint32_t generation)
 {
-    ftk_p2p_reap(SIZE_MAX);
+    ftk_send_reap(SIZE_MAX);
     for (size_t i = 0; i < nsending; i++)
         if (sending[i]->generation < generation)
             return true;
@@ -93,20 +93,20 @@ static int isend_entry(struct ftk_entry *e, int dest, MPI_Comm comm, int tag)
     int count;
     char *data = ftk_entry_data(e);
     if (nsending >= reap_at)
-        ftk_p2p_reap(2);
-    int rc = ftk_p2p_bytes_type(e->bytes, &count, &type);
+        ftk_send_reap(2);
+    int rc = ftk_dtype_bytes(e->bytes, &count, &type);
     if (rc == MPI_SUCCESS)
         rc = room_to_remember();
     if (rc == MPI_SUCCESS)
         rc = e->sync ? PMPI_Issend(data, count, type, dest, tag, comm, &e->real)
                      : PMPI_Isend(data, count, type, dest, tag, comm, &e->real);
-    if (rc == MPI_SUCCESS && !ftk_p2p_over_at_once(&e->real))
+    if (rc == MPI_SUCCESS && !ftk_over_at_once(&e->real))
         sending[nsending++] = e;
-    ftk_p2p_bytes_type_free(&type);
+    ftk_dtype_bytes_free(&type);
     return rc;
 }
 
-int ftk_p2p_transmit(struct ftk_entry *e, int dest)
+int ftk_send_entry(struct ftk_entry *e, int dest)
 {
     MPI_Comm comm = ftk_log_real(e->context);
     const int tag = ftk_context_wire(e->context, e->tag);
@@ -114,10 +114,10 @@ int ftk_p2p_transmit(struct ftk_entry *e, int dest)
     if (rc == MPI_SUCCESS)
         rc = isend_entry(e, dest, comm, tag);
     ftk_peer(dest)->count[FTK_COUNT_PROGRAM].sent += rc == MPI_SUCCESS;
-    if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
+    if (rc == MPI_SUCCESS || !ftk_log_is_failure(rc))
         return rc;
     e->real = MPI_REQUEST_NULL;
-    ftk_note_failure();
+    ftk_log_note_failure();
     return MPI_SUCCESS; /* logged: the receiver's replacement gets it */
 }
 
@@ -142,17 +142,18 @@ static bool suppressed(const struct ftk_req *r, uint64_t hash)
 
 static int hash_of(const struct ftk_req *r, uint64_t *hash)
 {
-    const struct ftk_type_facts *f;
+    const struct ftk_dtype *f;
     char *copy = NULL;
     size_t bytes = r->send.owned;
     const void *data = r->own;
-    int rc = ftk_p2p_facts(r->type, &f);
+    int rc = ftk_dtype_facts(r->type, &f);
     if (rc == MPI_SUCCESS && r->send.owned == 0) {
         bytes = (size_t)r->count * (size_t)f->bytes;
         data = r->send.buf;
     }
-    if (rc == MPI_SUCCESS && r->send.owned == 0 && bytes > 0 && !ftk_p2p_is_flat(f, r->send.buf)) {
-        rc = ftk_p2p_packed(r->send.buf, r->count, r->type, &copy, &bytes);
+    if (rc == MPI_SUCCESS && r->send.owned == 0 && bytes > 0
+        && !ftk_dtype_is_flat(f, r->send.buf)) {
+        rc = ftk_dtype_packed(r->send.buf, r->count, r->type, &copy, &bytes);
         data = copy;
     }
     if (rc == MPI_SUCCESS)
@@ -171,13 +172,13 @@ static int post_send(struct ftk_req *r)
     int count = r->count;
     int rc = ftk_mode_before(r->peer, r->context, r->tag, r->send.entry);
     if (rc == MPI_SUCCESS && r->send.owned > 0) {
-        rc = ftk_p2p_bytes_type(r->send.owned, &count, &bytes);
+        rc = ftk_dtype_bytes(r->send.owned, &count, &bytes);
         type = bytes;
     }
     if (rc == MPI_SUCCESS)
         rc = r->send.sync ? PMPI_Issend(buf, count, type, r->peer, tag, comm, &r->real)
                           : PMPI_Isend(buf, count, type, r->peer, tag, comm, &r->real);
-    ftk_p2p_bytes_type_free(&bytes);
+    ftk_dtype_bytes_free(&bytes);
     if (rc == MPI_SUCCESS)
         r->state = FTK_REQ_POSTED;
     ftk_peer(r->peer)->count[FTK_COUNT_PROGRAM].sent += rc == MPI_SUCCESS;
@@ -188,20 +189,20 @@ static int post_send(struct ftk_req *r)
  * If its receiver dies, the replacement gets the log entry. */
 static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
 {
-    ftk_empty_status(&r->status);
+    ftk_status_empty(&r->status);
     r->send.entry = e;
     int rc = post_send(r);
-    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc)) {
+    if (rc != MPI_SUCCESS && !ftk_log_is_failure(rc)) {
         ftk_slog_drop_last(r->peer);
         r->send.entry = NULL;
-        return ftk_p2p_fail(r, rc);
+        return ftk_req_fail(r, rc);
     }
     if (rc != MPI_SUCCESS) {
         r->state = FTK_REQ_LOGGED;
-        ftk_note_failure();
+        ftk_log_note_failure();
     }
-    ftk_req_link(r);
-    rc = ftk_p2p_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), e->bytes);
+    ftk_queue_append(r);
+    rc = ftk_dtype_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), e->bytes);
     ftk_slog_seal(e);
     return rc; /* MPI_SUCCESS: the MPI has just accepted the type */
 }
@@ -209,9 +210,9 @@ static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
 /* A send with a log entry. */
 static int send_entry(struct ftk_req *r)
 {
-    int rc = ftk_p2p_transmit(r->send.entry, r->peer);
+    int rc = ftk_send_entry(r->send.entry, r->peer);
     if (rc != MPI_SUCCESS)
-        return ftk_p2p_fail(r, rc);
+        return ftk_req_fail(r, rc);
     if (!r->send.sync)
         return ftk_req_finish(r, MPI_SUCCESS);
     r->state = FTK_REQ_LOGGED;
@@ -225,30 +226,30 @@ static int send_logged(struct ftk_req *r, size_t bytes)
     struct ftk_log *l = &ftk_log;
     struct ftk_entry *e = ftk_slog_new(r->peer, r->context, r->tag, bytes);
     if (!e)
-        return ftk_p2p_fail(r, MPI_ERR_NO_MEM);
+        return ftk_req_fail(r, MPI_ERR_NO_MEM);
     int rc = l->mode->log_entry ? l->mode->log_entry(e) : MPI_SUCCESS;
     if (rc != MPI_SUCCESS) {
         ftk_slog_drop_last(r->peer);
-        return ftk_p2p_fail(r, rc);
+        return ftk_req_fail(r, rc);
     }
     e->sync = r->send.sync;
     if (bytes > MUCH && !ftk_log_replays() && l->phase != FTK_PHASE_REPLAY && !ftk_mode_hold(r))
         return send_and_keep(r, e);
-    rc = ftk_p2p_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), bytes);
+    rc = ftk_dtype_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), bytes);
     if (rc != MPI_SUCCESS) {
         ftk_slog_drop_last(r->peer);
-        return ftk_p2p_fail(r, rc);
+        return ftk_req_fail(r, rc);
     }
     ftk_slog_seal(e);
     if (ftk_log_replays() && l->ctx->cfg.log_check && e->hash == 0)
         e->hash = ftk_log_hash(ftk_entry_data(e), bytes);
-    ftk_empty_status(&r->status);
+    ftk_status_empty(&r->status);
     if (ftk_log_replays() && suppressed(r, e->hash))
         return ftk_req_finish(r, MPI_SUCCESS);
     r->send.entry = e;
     e->unsent = r->state == FTK_REQ_HELD || ftk_mode_hold(r);
     if (e->unsent || r->send.sync)
-        ftk_req_link(r);
+        ftk_queue_append(r);
     rc = e->unsent ? MPI_SUCCESS : send_entry(r);
     if (rc != MPI_SUCCESS)
         ftk_slog_drop_last(r->peer);
@@ -265,34 +266,34 @@ static int own_bytes(struct ftk_req *r, size_t bytes)
         || !ftk_req_of(ftk_req_handle(r)))
         return MPI_SUCCESS; /* the program cannot free it, or it is a copy already */
     free(r->own);           /* of an earlier start */
-    return ftk_p2p_packed(r->send.buf, r->count, r->type, &r->own, &r->send.owned);
+    return ftk_dtype_packed(r->send.buf, r->count, r->type, &r->own, &r->send.owned);
 }
 
 /* Inside the team: send from the program's memory. */
 static int send_direct(struct ftk_req *r, size_t bytes)
 {
     int rc = own_bytes(r, bytes);
-    ftk_empty_status(&r->status);
+    ftk_status_empty(&r->status);
     if (rc != MPI_SUCCESS)
-        return ftk_p2p_fail(r, rc);
+        return ftk_req_fail(r, rc);
     if (ftk_log.apart.on && ftk_log_replays() && suppressed(r, 0))
         return ftk_req_finish(r, MPI_SUCCESS); /* an early message of the line */
     if (ftk_mode_hold(r)) {
-        ftk_req_link(r);
+        ftk_queue_append(r);
         return MPI_SUCCESS;
     }
     rc = post_send(r);
-    if (rc == MPI_SUCCESS && ftk_p2p_over_at_once(&r->real))
+    if (rc == MPI_SUCCESS && ftk_over_at_once(&r->real))
         return ftk_req_finish(r, MPI_SUCCESS);
-    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
-        return ftk_p2p_fail(r, rc);
+    if (rc != MPI_SUCCESS && !ftk_log_is_failure(rc))
+        return ftk_req_fail(r, rc);
     if (rc != MPI_SUCCESS)
-        ftk_note_failure(); /* of a team-mate: this rank will roll back */
-    ftk_req_link(r);
+        ftk_log_note_failure(); /* of a team-mate: this rank will roll back */
+    ftk_queue_append(r);
     return MPI_SUCCESS;
 }
 
-void ftk_p2p_release(struct ftk_req *r)
+void ftk_send_release(struct ftk_req *r)
 {
     ftk_mode_unhold(r);
     if (r->send.entry) {
@@ -301,10 +302,10 @@ void ftk_p2p_release(struct ftk_req *r)
         return;
     }
     int rc = post_send(r);
-    if (rc != MPI_SUCCESS && !ftk_p2p_is_failure(rc))
-        (void)ftk_p2p_fail(r, rc);
+    if (rc != MPI_SUCCESS && !ftk_log_is_failure(rc))
+        (void)ftk_req_fail(r, rc);
     else if (rc != MPI_SUCCESS)
-        ftk_note_failure();
+        ftk_log_note_failure();
 }
 
 /* Set-up: keep the hash of a message, or compare it with that of the lost process.  A collective
@@ -327,15 +328,15 @@ int ftk_send_begin(struct ftk_req *r)
 {
     struct ftk_log *l = &ftk_log;
     size_t bytes;
-    int rc = ftk_p2p_bytes(r->count, r->type, &bytes);
+    int rc = ftk_dtype_size(r->count, r->type, &bytes);
     if (rc != MPI_SUCCESS)
-        return ftk_p2p_fail(r, rc);
+        return ftk_req_fail(r, rc);
     if (l->in_set_up && l->ctx->cfg.log_check)
         rc = check_set_up(r);
     if (rc != MPI_SUCCESS)
-        return ftk_p2p_fail(r, rc);
+        return ftk_req_fail(r, rc);
     if (ftk_log_replays_setup()) { /* the receivers have all messages from before the line */
-        ftk_empty_status(&r->status);
+        ftk_status_empty(&r->status);
         return ftk_req_finish(r, MPI_SUCCESS);
     }
     ftk_det_before_send();
@@ -347,7 +348,7 @@ int ftk_send_begin(struct ftk_req *r)
     peer->bytes += bytes;
     struct ftk_sent *out = l->apart.on ? ftk_sent_find(r->context, r->peer, r->tag) : NULL;
     if (l->apart.on && !out)
-        return ftk_p2p_fail(r, MPI_ERR_NO_MEM);
+        return ftk_req_fail(r, MPI_ERR_NO_MEM);
     rc = ftk_log_crosses(r->peer) ? send_logged(r, bytes) : send_direct(r, bytes);
     if (out)
         out->count += rc == MPI_SUCCESS;
@@ -386,7 +387,7 @@ static void report_difference(const struct ftk_req *r, uint64_t n)
 
 static bool sends(void)
 {
-    ftk_p2p_reap(SIZE_MAX);
+    ftk_send_reap(SIZE_MAX);
     return nsending > 0;
 }
 

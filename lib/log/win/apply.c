@@ -26,9 +26,9 @@ struct target {
 /* Whether elements can be combined where they are. */
 static bool is_direct(const struct target *t)
 {
-    const struct ftk_type_facts *f;
-    return t->type == t->element && ftk_p2p_facts(t->type, &f) == MPI_SUCCESS
-           && ftk_p2p_is_flat(f, t->at);
+    const struct ftk_dtype *f;
+    return t->type == t->element && ftk_dtype_facts(t->type, &f) == MPI_SUCCESS
+           && ftk_dtype_is_flat(f, t->at);
 }
 
 /* As many elements as bytes of data are, in memory of their own: *first is the first of them. */
@@ -36,8 +36,8 @@ static int elements(
     const char *data, size_t bytes, MPI_Datatype element, size_t *n, char **memory, char **first)
 {
     MPI_Aint low, extent, true_low, true_extent;
-    const struct ftk_type_facts *f;
-    int rc = ftk_p2p_facts(element, &f);
+    const struct ftk_dtype *f;
+    int rc = ftk_dtype_facts(element, &f);
     if (rc == MPI_SUCCESS)
         rc = PMPI_Type_get_extent(element, &low, &extent);
     if (rc == MPI_SUCCESS)
@@ -49,7 +49,7 @@ static int elements(
     if (!*memory)
         return MPI_ERR_NO_MEM;
     *first = *memory - true_low;
-    return ftk_p2p_unpack(data, bytes, *first, (int)*n, element);
+    return ftk_dtype_unpack(data, bytes, *first, (int)*n, element);
 }
 
 /* old [bytes] are the packed data of the target, and become the combined ones. */
@@ -63,7 +63,7 @@ static int combine_apart(const struct target *t, MPI_Op op, char *old)
     if (rc == MPI_SUCCESS)
         rc = PMPI_Reduce_local(first[0], first[1], (int)n[0], t->element, op);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_pack(first[1], (int)n[1], t->element, old, t->bytes);
+        rc = ftk_dtype_pack(first[1], (int)n[1], t->element, old, t->bytes);
     free(memory[0]);
     free(memory[1]);
     return rc;
@@ -77,16 +77,16 @@ static int combine(const struct target *t)
     if (op == MPI_NO_OP || t->bytes == 0)
         return MPI_SUCCESS;
     if (op == MPI_REPLACE)
-        return ftk_p2p_unpack(t->data, t->bytes, t->at, t->count, t->type);
+        return ftk_dtype_unpack(t->data, t->bytes, t->at, t->count, t->type);
     if (is_direct(t))
         return PMPI_Reduce_local(t->data, t->at, t->count, t->type, op);
-    int rc = ftk_p2p_packed(t->at, t->count, t->type, &old, &bytes);
+    int rc = ftk_dtype_packed(t->at, t->count, t->type, &old, &bytes);
     if (rc == MPI_SUCCESS && bytes != t->bytes)
         rc = MPI_ERR_TYPE;
     if (rc == MPI_SUCCESS)
         rc = combine_apart(t, op, old);
     if (rc == MPI_SUCCESS)
-        rc = ftk_p2p_unpack(old, bytes, t->at, t->count, t->type);
+        rc = ftk_dtype_unpack(old, bytes, t->at, t->count, t->type);
     free(old);
     return rc;
 }
@@ -97,7 +97,7 @@ static int swap(const struct target *t)
     const size_t one = t->bytes / 2;
     if (memcmp(t->reply, t->data + one, one) != 0)
         return MPI_SUCCESS;
-    return ftk_p2p_unpack(t->data, one, t->at, t->count, t->type);
+    return ftk_dtype_unpack(t->data, one, t->at, t->count, t->type);
 }
 
 /* ---- operations ---------------------------------------------------------------------- */
@@ -106,12 +106,12 @@ static int apply_one(const struct target *t)
 {
     int rc = MPI_SUCCESS;
     if (t->reply_bytes > 0)
-        rc = ftk_p2p_pack(t->at, t->count, t->type, t->reply, t->reply_bytes);
+        rc = ftk_dtype_pack(t->at, t->count, t->type, t->reply, t->reply_bytes);
     if (rc != MPI_SUCCESS)
         return rc;
     switch (t->head[FTK_WIN_OP_KIND]) {
     case FTK_WIN_PUT:
-        return ftk_p2p_unpack(t->data, t->bytes, t->at, t->count, t->type);
+        return ftk_dtype_unpack(t->data, t->bytes, t->at, t->count, t->type);
     case FTK_WIN_GET:
         return MPI_SUCCESS;
     case FTK_WIN_SWAP:
@@ -123,7 +123,7 @@ static int apply_one(const struct target *t)
 
 static int forget_and_free(MPI_Datatype *type)
 {
-    ftk_p2p_forget_type(*type);
+    ftk_dtype_forget(*type);
     return PMPI_Type_free(type);
 }
 

@@ -8,7 +8,7 @@ static void fill(struct ftk_win_message *m, struct ftk_win *w, int rank, int tag
 {
     int count = 0;
     *m = (struct ftk_win_message){ .type = MPI_BYTE };
-    const int rc = ftk_p2p_bytes_type(bytes, &count, &m->type);
+    const int rc = ftk_dtype_bytes(bytes, &count, &m->type);
     m->r = (struct ftk_req){ .internal = true,
         .vc = w->vc,
         .count = count,
@@ -44,7 +44,7 @@ void ftk_win_recv(
 static void close_message(struct ftk_win_message *m)
 {
     if (m->open)
-        ftk_p2p_bytes_type_free(&m->type);
+        ftk_dtype_bytes_free(&m->type);
     m->open = false;
 }
 

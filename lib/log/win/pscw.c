@@ -130,7 +130,7 @@ bool ftk_win_exposure_fail(struct ftk_win *w)
             if (m->r.real != MPI_REQUEST_NULL)
                 all = false;
             else
-                (void)ftk_p2p_fail(&m->r, MPI_ERR_PENDING); /* nobody waits for it */
+                (void)ftk_req_fail(&m->r, MPI_ERR_PENDING); /* nobody waits for it */
         }
     return all;
 }

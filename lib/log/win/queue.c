@@ -55,7 +55,7 @@ void ftk_win_fetches_free(struct ftk_win_fetch *f, size_t n)
     for (size_t i = 0; i < n; i++) {
         bool named = true;
         if (is_named(f[i].type, &named) == MPI_SUCCESS && !named) {
-            ftk_p2p_forget_type(f[i].type);
+            ftk_dtype_forget(f[i].type);
             (void)PMPI_Type_free(&f[i].type); /* an error leaks the duplicate */
         }
     }
@@ -112,11 +112,11 @@ static int measure(const struct ftk_win_operation *o, struct sizes *s)
             rc = code_of(ftk_typemap_add(&s->map, element, &s->element));
     }
     if (rc == MPI_SUCCESS && has_data(o))
-        rc = ftk_p2p_bytes(o->origin_count, o->origin_type, &s->data);
+        rc = ftk_dtype_size(o->origin_count, o->origin_type, &s->data);
     if (o->kind == FTK_WIN_SWAP)
         s->data *= 2;
     if (rc == MPI_SUCCESS && has_result(o))
-        rc = ftk_p2p_bytes(o->count, o->type, &s->reply);
+        rc = ftk_dtype_size(o->count, o->type, &s->reply);
     return rc;
 }
 
@@ -142,10 +142,10 @@ static uint64_t *write_head(uint64_t *w, const struct ftk_win *win,
 static int write_data(const struct ftk_win_operation *o, const struct sizes *s, char *to)
 {
     const size_t one = o->kind == FTK_WIN_SWAP ? s->data / 2 : s->data;
-    int rc = s->data > 0 ? ftk_p2p_pack(o->origin, o->origin_count, o->origin_type, to, one)
+    int rc = s->data > 0 ? ftk_dtype_pack(o->origin, o->origin_count, o->origin_type, to, one)
                          : MPI_SUCCESS;
     if (rc == MPI_SUCCESS && o->kind == FTK_WIN_SWAP)
-        rc = ftk_p2p_pack(o->compare, 1, o->type, to + one, one);
+        rc = ftk_dtype_pack(o->compare, 1, o->type, to + one, one);
     memset(to + s->data, 0, ftk_win_padded(s->data) - s->data);
     return rc;
 }
@@ -224,12 +224,12 @@ static int outcome(const struct ftk_win_fetch *f, const char *reply)
 static int take_result(const struct ftk_win_fetch *f, const char *reply)
 {
     size_t room;
-    int rc = f->bytes > 0 ? ftk_p2p_bytes(f->count, f->type, &room) : MPI_SUCCESS;
+    int rc = f->bytes > 0 ? ftk_dtype_size(f->count, f->type, &room) : MPI_SUCCESS;
     if (rc != MPI_SUCCESS || f->bytes == 0)
         return rc;
     if (room < f->bytes)
         return MPI_ERR_TRUNCATE;
-    return ftk_p2p_unpack(reply, f->bytes, f->buf, f->count, f->type);
+    return ftk_dtype_unpack(reply, f->bytes, f->buf, f->count, f->type);
 }
 
 int ftk_win_queue_results(const struct ftk_win_fetch *f, size_t n, const char *reply)

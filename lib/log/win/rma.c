@@ -59,7 +59,7 @@ static int check_side(int count, MPI_Datatype type, size_t *bytes)
         return MPI_ERR_COUNT;
     if (type == MPI_DATATYPE_NULL)
         return MPI_ERR_TYPE;
-    return ftk_p2p_bytes(count, type, bytes);
+    return ftk_dtype_size(count, type, bytes);
 }
 
 /* Whether the operation combines the elements of the type. */

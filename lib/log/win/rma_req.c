@@ -107,7 +107,7 @@ static int make(struct ftk_win *w, const struct ftk_win_operation *o, MPI_Reques
         r->seq = ftk_queue_next();
         struct awaited *nothing = calloc(1, sizeof *nothing);
         r->own = (char *)nothing;
-        ftk_empty_status(&r->status);
+        ftk_status_empty(&r->status);
     }
     int rc = r && r->own                 ? begin(w, o, r)
              : ftk_log_is_rolling_back() ? ftk_log_error()

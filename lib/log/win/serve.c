@@ -30,9 +30,9 @@ static int send(struct ftk_win *w, int rank, int tag, uint64_t *words, size_t n)
         return MPI_SUCCESS;
     }
     int rc = ftk_control_send(words, n, world, tag, FTK_LOG_WIN);
-    if (rc == MPI_SUCCESS || !ftk_p2p_is_failure(rc))
+    if (rc == MPI_SUCCESS || !ftk_log_is_failure(rc))
         return rc;
-    ftk_note_failure(); /* all ranks go back */
+    ftk_log_note_failure(); /* all ranks go back */
     return MPI_SUCCESS;
 }
 
@@ -281,8 +281,8 @@ void ftk_win_serve(void)
         int rc = ftk_control_take(FTK_LOG_WIN, MPI_ANY_SOURCE, &found);
         if (rc == MPI_SUCCESS)
             continue;
-        if (ftk_p2p_is_failure(rc) || ftk_mpi_is_pending(rc))
-            ftk_note_failure();
+        if (ftk_log_is_failure(rc) || ftk_mpi_is_pending(rc))
+            ftk_log_note_failure();
         else
             end_job(rc);
         return;

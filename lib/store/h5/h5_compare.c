@@ -21,7 +21,7 @@
 
 struct compare {
     struct ftk_h5_io *io; /* of the master on disk */
-    ftk_finding_fn *tell;
+    ftk_finding_fn *report;
     void *arg;
     int rc;
 };
@@ -33,7 +33,7 @@ static void found_difference(struct compare *c, int code)
     snprintf(f.text, sizeof f.text, "%s", ftk_detail_text());
     if (c->rc == FTKIT_OK)
         c->rc = code;
-    c->tell(&f, c->arg);
+    c->report(&f, c->arg);
 }
 
 static void unreadable(struct compare *c, const char *name)
@@ -306,11 +306,11 @@ static void compare_master(
 }
 
 int ftk_h5_verify_master(
-    const char *dir, const struct ftk_manifest *m, ftk_finding_fn *tell, void *arg)
+    const char *dir, const struct ftk_manifest *m, ftk_finding_fn *report, void *arg)
 {
     struct ftk_file file, of_anew = { .fd = -1 };
     struct ftk_h5_io io = { .file = &file }, anew = { .file = &of_anew };
-    struct compare c = { .io = &io, .tell = tell, .arg = arg };
+    struct compare c = { .io = &io, .report = report, .arg = arg };
     struct ftk_h5_quiet q;
     size_t bytes;
     int rc = ftk_sets_dir_check(m->context);

@@ -233,7 +233,7 @@ static int learn_parts(int dirfd, struct ftk_manifest *m)
     return rc == FTKIT_OK ? all_there(m) : rc;
 }
 
-int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_finding_fn *tell,
+int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_finding_fn *report,
     void *arg, struct ftk_manifest *out)
 {
     struct ftk_manifest m = { .set = set };
@@ -245,7 +245,7 @@ int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_findin
     rc = learn_parts(dirfd, &m);
     close(dirfd);
     for (uint32_t i = 0; i < m.nparts && rc == FTKIT_OK; i++)
-        rc = ftk_h5_verify_part(dir, &m, i, tell, arg);
+        rc = ftk_h5_verify_part(dir, &m, i, report, arg);
     if (rc == FTKIT_OK)
         *out = m;
     else

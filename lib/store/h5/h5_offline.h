@@ -25,13 +25,13 @@ int ftk_h5_remove(const char *dir, const char *context, uint64_t set);
 
 /* ---- checking every byte (h5_verify.c) ----------------------------------------------- */
 
-/* Read the whole of part m->parts[index]; tell is called for each damage. */
-int ftk_h5_verify_part(
-    const char *dir, const struct ftk_manifest *m, uint32_t index, ftk_finding_fn *tell, void *arg);
+/* Read the whole of part m->parts[index]; report is called for each damage. */
+int ftk_h5_verify_part(const char *dir, const struct ftk_manifest *m, uint32_t index,
+    ftk_finding_fn *report, void *arg);
 /* The same for the master: compare it with a master that is built anew from the parts.  If
  * parts are damaged, check only that all of the master can be read. */
 int ftk_h5_verify_master(
-    const char *dir, const struct ftk_manifest *m, ftk_finding_fn *tell, void *arg);
+    const char *dir, const struct ftk_manifest *m, ftk_finding_fn *report, void *arg);
 
 /* Call fn with the checked head of each rank of a part.  FTKIT_OK, or the first error of fn or
  * of the reader. */
@@ -52,9 +52,9 @@ int ftk_h5_leftovers(
     const char *dir, const char *context, uint64_t set, bool only_tell, ftk_name_fn *fn, void *arg);
 
 /* Derive the manifest of a set from its parts; every byte of the parts is checked.
- * FTKIT_ERR_LOST: ranks are in no part.  Other errors: a part is damaged; the detail or tell
+ * FTKIT_ERR_LOST: ranks are in no part.  Other errors: a part is damaged; the detail or report
  * says how.  The caller frees *m.  No file is written. */
-int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_finding_fn *tell,
+int ftk_h5_derive(const char *dir, const char *context, uint64_t set, ftk_finding_fn *report,
     void *arg, struct ftk_manifest *m);
 
 /* Write the master of a set anew. */

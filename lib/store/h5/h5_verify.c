@@ -22,7 +22,7 @@ struct verify {
     struct ftk_h5_reader src;
     const struct ftk_manifest *m;
     char file[FTK_H5_NAME_MAX];
-    ftk_finding_fn *tell;
+    ftk_finding_fn *report;
     void *arg;
     int rc; /* code of the first finding */
 };
@@ -37,7 +37,7 @@ static void found_damage(
     snprintf(f.text, sizeof f.text, "%s", ftk_detail_text());
     if (v->rc == FTKIT_OK)
         v->rc = code;
-    v->tell(&f, v->arg);
+    v->report(&f, v->arg);
 }
 
 /* Return the name of the first region in a block.  *skip: a region in the block could not be
@@ -159,10 +159,10 @@ static int ranks_of(
     return FTKIT_OK;
 }
 
-int ftk_h5_verify_part(
-    const char *dir, const struct ftk_manifest *m, uint32_t index, ftk_finding_fn *tell, void *arg)
+int ftk_h5_verify_part(const char *dir, const struct ftk_manifest *m, uint32_t index,
+    ftk_finding_fn *report, void *arg)
 {
-    struct verify v = { .m = m, .tell = tell, .arg = arg };
+    struct verify v = { .m = m, .report = report, .arg = arg };
     struct ftk_h5_quiet q;
     uint32_t *all = NULL;
     const uint32_t *ranks = NULL;
