@@ -58,7 +58,7 @@ static void drain(void)
     for (int i = 0; i < RECEIVES; i++) {
         const struct ftk_req *r = model.real[i];
         if (is_under_way(i)
-            && (r->recv.cancelled || r->replay.match_known
+            && (r->recv.cancelled || r->replay.match != FTK_MATCH_OPEN
                 || r->replay.cancel == FTK_CANCEL_TOO_LATE || choose(3) == 0))
             look(i);
     }

@@ -128,7 +128,9 @@ static void begin_real(int slot)
     r->recv.want = (struct ftk_envelope){ 0, r->peer, p->tag };
     r->recv.number = ftk_det_begun(&r->replay.cancel);
     if (p->wildcard) {
-        r->recv.wildcard_seq = ftk_det_receive(&r->recv.want, &r->replay.match_known);
+        bool known = false;
+        r->recv.wildcard_seq = ftk_det_receive(&r->recv.want, &known);
+        r->replay.match = known ? FTK_MATCH_KNOWN : FTK_MATCH_OPEN;
         ftk_log.queue.nwildcards += r->recv.wildcard_seq != 0;
     }
     EXPECT(r->recv.want.tag == p->tag);
@@ -193,7 +195,7 @@ static void wait_for(int slot)
 static void cancel(int slot)
 {
     struct ftk_req *r = model.real[slot];
-    if (r->replay.cancel == FTK_CANCEL_TOO_LATE || r->replay.match_known)
+    if (r->replay.cancel == FTK_CANCEL_TOO_LATE || r->replay.match != FTK_MATCH_OPEN)
         return;
     if (ftk_req_is_done(r) && !r->recv.cancelled)
         ftk_det_cancelled(r->recv.number, false);

@@ -20,6 +20,7 @@
  * In some runs the log records no determinants, as in the mode relaxed, and no process dies.
  *
  * Open faults, which the test leaves out (finding 31 of docs/design/log-findings.md):
+ *   1. a long message that MPI_Improbe takes past others is whole at once (t_match_mpi.h)
  *   2. a message may have been that of a receive which the replay cancels, or gives the message of
  *      another source (was_taken_before)
  *   3. the receive after a probe of a replay is not compared with the probe (step_probe) */

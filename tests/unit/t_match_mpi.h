@@ -194,6 +194,16 @@ static int fake_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status
     return MPI_SUCCESS;
 }
 
+/* Whether another message of the source, which no receive has matched, stands in front. */
+static bool is_behind(const struct fake_message *m)
+{
+    for (const struct fake_message *b = sent; b < m; b++)
+        if (b->comm == m->comm && b->source == m->source && b->place == UNEXPECTED)
+            return true;
+    return false;
+}
+
+/* A long message with others in front is whole at once: see finding 31, fault 1. */
 static int fake_Improbe(
     int source, int tag, MPI_Comm comm, int *flag, MPI_Message *out, MPI_Status *s)
 {
@@ -203,7 +213,7 @@ static int fake_Improbe(
     if (!m)
         return MPI_SUCCESS;
     put_status(s, NULL, m);
-    m->whole = !m->is_long;
+    m->whole = !m->is_long || is_behind(m);
     m->place = MATCHED;
     *out = (MPI_Message)(void *)m;
     return MPI_SUCCESS;

@@ -225,10 +225,10 @@ static int found_one(const struct probing *p, const struct found *f)
     int rc = ftk_set_up_runs() ? PMPI_Get_elements_x(&f->s, MPI_BYTE, &bytes) : MPI_SUCCESS;
     if (p->decides && p->next == FTK_DET_FREE)
         ftk_det_found(FTK_DET_PROBE, f->s.MPI_SOURCE, f->s.MPI_TAG);
-    if (p->takes)
-        ftk_det_probe_is_over();
-    else if (p->next == FTK_DET_THIS && !ftk_log.mode->follows)
+    if (!p->takes && p->next == FTK_DET_THIS && !ftk_log.mode->follows)
         ftk_det_probed(&p->asked, f->s.MPI_SOURCE);
+    else
+        ftk_det_probe_is_over();
     ftk_set_up_probed(f->s.MPI_SOURCE, f->s.MPI_TAG, (uint64_t)bytes);
     return rc;
 }

@@ -96,9 +96,9 @@ int ftk_cancel_led(struct ftk_req *r)
     if (r->recv.cancelled || r->replay.cancel == FTK_CANCEL_TOO_LATE)
         return MPI_SUCCESS;
     const bool known = r->replay.cancel == FTK_CANCEL_DONE;
-    if (!known && (ftk_req_is_done(r) || r->replay.match_known))
+    if (!known && (ftk_req_is_done(r) || r->replay.match != FTK_MATCH_OPEN))
         ftk_det_cancelled(r->recv.number, false);
-    if (!known && r->replay.match_known)
+    if (!known && r->replay.match != FTK_MATCH_OPEN)
         return MPI_SUCCESS; /* too late */
     const int rc = cancel_posted(r);
     return rc == MPI_SUCCESS && known && !r->recv.cancelled ? give_back(r) : rc;

@@ -57,7 +57,8 @@ static int cancel(struct ftk_req *r)
         return MPI_ERR_UNSUPPORTED_OPERATION;
     if (ftk_log.mode->follows)
         return ftk_cancel_led(r);
-    if (r->replay.match_known) /* of the first execution, or a repair has bound the receive */
+    if (r->replay.match
+        != FTK_MATCH_OPEN) /* of the first execution, or a repair has bound the receive */
         return ftk_recv_too_late(r);
     if (ftk_req_is_done(r) && !r->recv.cancelled)
         ftk_det_cancelled(r->recv.number, false); /* too late */

@@ -1,7 +1,6 @@
 /* Matching: which message a receive or a probe gets, in which order, by MPI_Improbe if needed.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "detect/detect.h"
 #include "log/determinant/det.h"
 #include "log/mode.h"
 #include "log/base/dtype.h"
@@ -219,7 +218,7 @@ static void set_match(struct ftk_req *r, int source, int tag)
     r->recv.want.source = source;
     r->recv.want.tag = tag;
     r->recv.wildcard_seq = 0;
-    r->replay.match_known = true;
+    r->replay.match = FTK_MATCH_KNOWN;
     ftk_queue_no_wildcard();
 }
 
@@ -370,7 +369,7 @@ int ftk_match_posted(struct ftk_req *r)
 {
     struct ftk_envelope got;
     if (ftk_log.queue.nwildcards == 0 || !ftk_req_is_receive(r) || r->internal
-        || r->replay.match_known)
+        || r->replay.match == FTK_MATCH_KNOWN)
         return finish_posted(r);
     /* finish_posted() looks again: only after a look that has found the receive complete */
     return ftk_match_is_complete(r, &got) && in_turn(r->seq, &got) ? finish_posted(r) : MPI_SUCCESS;
@@ -473,26 +472,12 @@ bool ftk_match_arrives(const struct ftk_envelope *want)
     return aside_to && is_aside_busy() && ftk_envelope_matches(&aside.recv.want, want);
 }
 
-/* Others of the source may stand in front of the message that is taken aside: then it must not come
- * before them.  So the program waits: the MPI has matched the send, which completes. */
-static int finish_if_behind(const struct ftk_envelope *of)
-{
-    MPI_Comm comm = ftk_log_real(of->context);
-    int flag = 0, rc = PMPI_Iprobe(of->source, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
-    while (rc == MPI_SUCCESS && flag && is_aside_busy() && aside.state == FTK_REQ_POSTED
-           && !ftk_detect_poll(ftk_log.ctx))
-        continue;
-    return rc;
-}
-
 int ftk_match_take(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out)
 {
     *out = NULL;
     if (is_aside_busy()) /* with a message of another channel */
         return ftk_recv_drain(context, m, s, out);
     int rc = ftk_match_drain_later(context, m, s);
-    if (rc == MPI_SUCCESS && aside_to)
-        rc = finish_if_behind(&aside.recv.want);
     if (rc == MPI_SUCCESS && !aside_to)
         *out = ftk_unexp_match(&aside.recv.want, true);
     return rc;

@@ -231,7 +231,9 @@ int ftk_req_begin(struct ftk_req *r)
     if (ftk_log_replays_setup() && !r->internal && ftk_set_up_was_cancelled(r->recv.set_up))
         r->replay.cancel = FTK_CANCEL_DONE;
     if (is_wildcard(r) && !ftk_log_replays_setup()) {
-        r->recv.wildcard_seq = ftk_det_receive(&r->recv.want, &r->replay.match_known);
+        bool known = false;
+        r->recv.wildcard_seq = ftk_det_receive(&r->recv.want, &known);
+        r->replay.match = known ? FTK_MATCH_KNOWN : FTK_MATCH_OPEN;
         ftk_queue_wildcard(r->recv.wildcard_seq != 0);
     }
     ftk_queue_append(r);

@@ -23,7 +23,8 @@ static bool is_wildcard(const struct ftk_req *r)
  * has a receive under way as one that has just begun: its match and its cancel are free then. */
 static bool is_of_before(const struct ftk_req *r)
 {
-    return r->replay.match_known || r->replay.cancel != FTK_CANCEL_UNKNOWN || r->recv.cancelled;
+    return r->replay.match != FTK_MATCH_OPEN || r->replay.cancel != FTK_CANCEL_UNKNOWN
+           || r->recv.cancelled;
 }
 
 bool ftk_receives_may_cut(void)

@@ -149,7 +149,8 @@ static void decided(const struct ftk_req *r, int source, int tag)
 void ftk_recv_bind(struct ftk_req *r, int source)
 {
     r->recv.want.source = source;
-    r->replay.match_known = true;
+    if (r->replay.match == FTK_MATCH_OPEN)
+        r->replay.match = FTK_MATCH_BOUND;
     if (r->recv.wildcard_seq == 0)
         return;
     if (r->recv.wildcard_seq != FTK_RECV_IN_DOUBT)
@@ -243,7 +244,8 @@ bool ftk_recv_stays(struct ftk_req *r)
 {
     if (!r->recv.cancelled)
         return true;
-    (void)(r->replay.match_known ? ftk_recv_too_late(r) : ftk_recv_cancelled(r)); /* MPI_SUCCESS */
+    (void)(r->replay.match != FTK_MATCH_OPEN ? ftk_recv_too_late(r)
+                                             : ftk_recv_cancelled(r)); /* MPI_SUCCESS */
     return !ftk_req_is_done(r);
 }
 

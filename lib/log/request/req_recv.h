@@ -28,9 +28,13 @@ enum ftk_cancel_known {
     FTK_CANCEL_DONE,     /* the receive was cancelled: it gets no message */
     FTK_CANCEL_TOO_LATE, /* the receive got a message in spite of a cancel */
 };
+enum ftk_match_known {
+    FTK_MATCH_OPEN,
+    FTK_MATCH_BOUND, /* a repair knows the source (ftk_recv_bind): a cancel is too late */
+    FTK_MATCH_KNOWN, /* a determinant names the message */
+};
 struct ftk_req_replay {
-    bool match_known; /* which message the receive got; also that of a receive which a repair has
-                         bound (ftk_recv_bind) */
+    enum ftk_match_known match;
     enum ftk_cancel_known cancel;
 };
 
