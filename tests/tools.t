@@ -524,7 +524,7 @@ $j = job(n => 2, spares => 0, keep => $dir, env => \%slow, timeout => 200,
             env => { %slow, FTKIT_LEVEL_HDF5_DIRECTORY => $dir });
     });
 ok($j->{rc} == 0, 'a job is not disturbed by the commands, nor by another job') or diag($j->{log});
-like($owner, qr/^ftkit\.owner = 2\njob = [0-9a-f]{16}\n.*^pid = \d+\n/ms, 'its record');
+like($owner, qr/^ftkit\.owner = 3\njob = [0-9a-f]{16}\n.*^pid = \d+\n/ms, 'its record');
 unlike($pruned, qr/gone|9999999999/, 'prune keeps what may be being written');
 like($mended, qr/^1 .*belong to job \S+ on \S+ \(process \d+\), which is alive/, 'repair leaves it alone');
 ok($second->{rc} == 2 && $second->{log} =~ /belong to job \S+ on \S+ \(process \d+\), which is alive/,

@@ -186,6 +186,7 @@ SHMEM_API void shmem_ctx_fence(shmem_ctx_t ctx);
 SHMEM_API void shmem_ctx_quiet(shmem_ctx_t ctx);
 
 /* The declarations below are made twice: without a context, and with one as first argument. */
+#define SHMEM_CTX_NONE
 #define SHMEM_CTX_ARGUMENT shmem_ctx_t ctx,
 
 /* ---- Put and get ------------------------------------------------------------------------- */
@@ -211,7 +212,7 @@ SHMEM_MEM_DECLARE(shmem_ctx, SHMEM_CTX_ARGUMENT)
     SHMEM_API void PRE##_iget(                                                                     \
         CTX type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
 #define SHMEM_RMA_DECLARE(name, type, mpi)                                                         \
-    SHMEM_RMA_CALLS(shmem_##name, , type)                                                          \
+    SHMEM_RMA_CALLS(shmem_##name, SHMEM_CTX_NONE, type)                                                          \
     SHMEM_RMA_CALLS(shmem_ctx_##name, SHMEM_CTX_ARGUMENT, type)
 SHMEM_RMA_TYPES(SHMEM_RMA_DECLARE)
 SHMEM_RMA_NAMES(SHMEM_RMA_DECLARE)
@@ -232,7 +233,7 @@ SHMEM_RMA_NAMES(SHMEM_RMA_DECLARE)
     SHMEM_API void PRE##_iget##bits(                                                               \
         CTX void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
 #define SHMEM_SIZE_DECLARE(bits, bytes)                                                            \
-    SHMEM_SIZE_CALLS(shmem, , bits)                                                                \
+    SHMEM_SIZE_CALLS(shmem, SHMEM_CTX_NONE, bits)                                                                \
     SHMEM_SIZE_CALLS(shmem_ctx, SHMEM_CTX_ARGUMENT, bits)
 SHMEM_SIZES(SHMEM_SIZE_DECLARE)
 #undef SHMEM_SIZE_DECLARE
@@ -258,13 +259,13 @@ SHMEM_SIZES(SHMEM_SIZE_DECLARE)
     SHMEM_API type PRE##_fetch_xor(CTX type *dest, type value, int pe);                            \
     SHMEM_API void PRE##_xor(CTX type *dest, type value, int pe);
 #define SHMEM_AMO_DECLARE(name, type, mpi)                                                         \
-    SHMEM_AMO_CALLS(shmem_##name##_atomic, , type)                                                 \
+    SHMEM_AMO_CALLS(shmem_##name##_atomic, SHMEM_CTX_NONE, type)                                                 \
     SHMEM_AMO_CALLS(shmem_ctx_##name##_atomic, SHMEM_CTX_ARGUMENT, type)
 #define SHMEM_SWAP_DECLARE(name, type, mpi)                                                        \
-    SHMEM_SWAP_CALLS(shmem_##name##_atomic, , type)                                                \
+    SHMEM_SWAP_CALLS(shmem_##name##_atomic, SHMEM_CTX_NONE, type)                                                \
     SHMEM_SWAP_CALLS(shmem_ctx_##name##_atomic, SHMEM_CTX_ARGUMENT, type)
 #define SHMEM_BIT_DECLARE(name, type, mpi)                                                         \
-    SHMEM_BIT_CALLS(shmem_##name##_atomic, , type)                                                 \
+    SHMEM_BIT_CALLS(shmem_##name##_atomic, SHMEM_CTX_NONE, type)                                                 \
     SHMEM_BIT_CALLS(shmem_ctx_##name##_atomic, SHMEM_CTX_ARGUMENT, type)
 #define SHMEM_OLD_DECLARE(name, type, mpi)                                                         \
     SHMEM_API type shmem_##name##_cswap(type *dest, type cond, type value, int pe);                \
@@ -272,7 +273,7 @@ SHMEM_SIZES(SHMEM_SIZE_DECLARE)
     SHMEM_API void shmem_##name##_inc(type *dest, int pe);                                         \
     SHMEM_API type shmem_##name##_fadd(type *dest, type value, int pe);                            \
     SHMEM_API void shmem_##name##_add(type *dest, type value, int pe);
-#define SHMEM_OLD_SWAP_DECLARE(name, type, mpi) SHMEM_SWAP_CALLS(shmem_##name, , type)
+#define SHMEM_OLD_SWAP_DECLARE(name, type, mpi) SHMEM_SWAP_CALLS(shmem_##name, SHMEM_CTX_NONE, type)
 SHMEM_INTEGERS(SHMEM_AMO_DECLARE)
 SHMEM_SIZED_INTEGERS(SHMEM_AMO_DECLARE)
 SHMEM_ADDRESS_INTEGERS(SHMEM_AMO_DECLARE)

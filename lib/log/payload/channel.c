@@ -221,6 +221,8 @@ int ftk_channel_has(int context, int source, int tag, uint64_t n)
     struct ftk_channel *s = ftk_channel_find(context, source, tag);
     if (!s || !make_room(s, s->count + n))
         return ftk_fail(FTKIT_ERR_NOMEM, "channels of a set");
+    if (n == 0)
+        return FTKIT_OK;
     memmove(s->receptions + n, s->receptions, (size_t)s->count * sizeof *s->receptions);
     memset(s->receptions, 0, (size_t)n * sizeof *s->receptions);
     s->count += n;
