@@ -73,6 +73,13 @@ sub bare {
         or diag($j->{log}, 'see scripts/openmpi');
 }
 
+# a warning for each window left memory behind
+{
+    my $j = job(n => 1, spares => 0, program => build() . '/mpi/osc', run => ['--no-relaunch']);
+    ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK osc$/m, 'a window leaves no memory behind')
+        or diag($j->{log}, 'see scripts/openmpi');
+}
+
 # agreements of two threads had wrong results
 {
     my $j = job(n => 4, spares => 0, program => build() . '/mpi/agrees', args => ['threads'],
