@@ -171,6 +171,15 @@ static void end(void)
     MPI_Win_wait(w.win);
 }
 
+/* While the window is exposed its memory stays. */
+static void change_exposed(void)
+{
+    w.state[1] += MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN) != MPI_SUCCESS;
+    w.state[1] += MPI_Win_attach(w.win, w.stray, sizeof *w.stray) != MPI_ERR_RMA_SYNC;
+    w.state[1] += MPI_Win_detach(w.win, w.own) != MPI_ERR_RMA_SYNC;
+    w.state[1] += MPI_Win_set_errhandler(w.win, MPI_ERRORS_ARE_FATAL) != MPI_SUCCESS;
+}
+
 static void active(const struct foreign *f)
 {
     const int to = f->step % 2 == 0 ? w.next : w.last, from = f->step % 3 == 0 ? w.next : w.last;
@@ -179,6 +188,8 @@ static void active(const struct foreign *f)
     for (int i = 0; i < MANY; i++)
         more[i] = f->step + i;
     begin();
+    if (w.how == PSCW && f->step % 10 == 3)
+        change_exposed();
     MPI_Accumulate(more, MANY, MPI_INT64_T, to, of_own(to), MANY, MPI_INT64_T, MPI_SUM, w.win);
     (void)FTK_FAULT("app.inflight");
     MPI_Put(&mine, 1, MPI_INT64_T, to, of_piece(to) + f->rank % PIECE * INT64_C(8), 1, MPI_INT64_T,

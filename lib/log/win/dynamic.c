@@ -188,6 +188,19 @@ int ftk_win_ranges_load(struct ftk_win *w, const uint64_t **from, const uint64_t
 
 /* ---- the calls ----------------------------------------------------------------------- */
 
+/* The queues of the origins may come at any time of an exposure.  A replay would apply them in
+ * another place among these calls. */
+static int check_exposure(const struct ftk_win *w, const char *call)
+{
+    if (!w->exposure)
+        return MPI_SUCCESS;
+    ftk_report(FTKIT_ERROR,
+        "rank %d: %s while the window is exposed by MPI_Win_post: a replay would not repeat the "
+        "order (call %s before MPI_Win_post or after MPI_Win_wait)",
+        ftk_log.me, call, call);
+    return MPI_ERR_RMA_SYNC;
+}
+
 static int attach(struct ftk_win *w, void *base, MPI_Aint size)
 {
     struct ftk_win_range range = { (uintptr_t)base, base, (size_t)size };
@@ -197,7 +210,10 @@ static int attach(struct ftk_win *w, void *base, MPI_Aint size)
         return MPI_ERR_RMA_FLAVOR;
     if (size < 0)
         return MPI_ERR_SIZE;
-    int rc = ftk_det_decide(&range.name, sizeof range.name);
+    int rc = check_exposure(w, "MPI_Win_attach");
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = ftk_det_decide(&range.name, sizeof range.name);
     if (rc != FTKIT_OK)
         ftk_report(FTKIT_ERROR, "rank %d: MPI_Win_attach: %s", ftk_log.me, ftk_detail_text());
     if (rc != FTKIT_OK)
@@ -221,6 +237,9 @@ static int detach(struct ftk_win *w, const void *base)
         return ftk_log_error();
     if (!w->dynamic)
         return MPI_ERR_RMA_FLAVOR;
+    const int rc = check_exposure(w, "MPI_Win_detach");
+    if (rc != MPI_SUCCESS)
+        return rc;
     while (i < w->nrange && w->range[i].base != base)
         i++;
     if (i == w->nrange)
