@@ -180,6 +180,24 @@ static void change_exposed(void)
     w.state[1] += MPI_Win_set_errhandler(w.win, MPI_ERRORS_ARE_FATAL) != MPI_SUCCESS;
 }
 
+/* Unattached memory of the first target takes no result of the second one. */
+static void one_is_wrong(void)
+{
+    const int first = w.next < w.last ? w.next : w.last, second = w.next + w.last - first;
+    int64_t none = 0, got = -1, want = -1;
+    begin();
+    MPI_Get(&want, 1, MPI_INT64_T, second, of_own(second) + 24, 1, MPI_INT64_T, w.win);
+    end();
+    w.state[1] += MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN) != MPI_SUCCESS;
+    begin();
+    MPI_Get(&none, 1, MPI_INT64_T, first, 8, 1, MPI_INT64_T, w.win);
+    MPI_Get(&got, 1, MPI_INT64_T, second, of_own(second) + 24, 1, MPI_INT64_T, w.win);
+    w.state[1] += MPI_Win_complete(w.win) != MPI_ERR_RMA_RANGE;
+    w.state[1] += MPI_Win_wait(w.win) != MPI_SUCCESS;
+    w.state[1] += MPI_Win_set_errhandler(w.win, MPI_ERRORS_ARE_FATAL) != MPI_SUCCESS;
+    w.state[1] += first != second && got != want;
+}
+
 static void active(const struct foreign *f)
 {
     const int to = f->step % 2 == 0 ? w.next : w.last, from = f->step % 3 == 0 ? w.next : w.last;
@@ -196,6 +214,8 @@ static void active(const struct foreign *f)
         w.win);
     (void)FTK_FAULT("app.mid");
     end();
+    if (w.how == PSCW && f->step % 10 == 4)
+        one_is_wrong();
     begin();
     MPI_Get(got, PIECE, MPI_INT64_T, from, of_piece(from), PIECE, MPI_INT64_T, w.win);
     MPI_Fetch_and_op(&mine, &got[PIECE], MPI_INT64_T, to, of_own(to) + 16, MPI_BXOR, w.win);

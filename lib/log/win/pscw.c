@@ -430,24 +430,26 @@ static int hand_over(struct ftk_win *w, struct target *t)
     return MPI_SUCCESS;
 }
 
-/* rc: the error of the call so far; after an error there are no results. */
-static int await_target(struct ftk_win *w, int rank, struct target *t, int rc)
+/* *rc: the error of the messages so far; after such an error there are no results.  *result: the
+ * first error of an operation, which takes nothing from later targets. */
+static void await_target(struct ftk_win *w, int rank, struct target *t, int *rc, int *result)
 {
     const struct ftk_win_queue *q = &w->queue[rank];
     const int error[] = { ftk_win_await(&t->head), ftk_win_await(&t->rest),
         ftk_win_await(&t->answer) };
-    for (size_t i = 0; rc == MPI_SUCCESS && i < sizeof error / sizeof *error; i++)
-        rc = error[i];
-    if (rc == MPI_SUCCESS && q->nfetch > 0)
-        rc = ftk_win_queue_results(q->fetch, q->nfetch, t->reply);
-    return rc;
+    for (size_t i = 0; *rc == MPI_SUCCESS && i < sizeof error / sizeof *error; i++)
+        *rc = error[i];
+    if (*rc != MPI_SUCCESS || q->nfetch == 0)
+        return;
+    const int taken = ftk_win_queue_results(q->fetch, q->nfetch, t->reply);
+    *result = *result == MPI_SUCCESS ? taken : *result;
 }
 
 /* Each target gets its queue as soon as it has posted; then the results come. */
 static int send_queues(struct ftk_win *w, struct target *t)
 {
     const int me = w->vc->rank;
-    int rc = MPI_SUCCESS, own = -1;
+    int rc = MPI_SUCCESS, result = MPI_SUCCESS, own = -1;
     for (int i = 0; i < w->nstart; i++)
         if (w->start[i] != me)
             ftk_win_recv(&t[i].post, w, w->start[i], FTK_WIN_TAG_POST, t[i].first, 0);
@@ -462,8 +464,8 @@ static int send_queues(struct ftk_win *w, struct target *t)
     if (rc == MPI_SUCCESS && own >= 0)
         rc = hand_over(w, &t[own]);
     for (int i = 0; i < w->nstart; i++)
-        rc = await_target(w, w->start[i], &t[i], rc);
-    return rc;
+        await_target(w, w->start[i], &t[i], &rc, &result);
+    return rc == MPI_SUCCESS ? result : rc;
 }
 
 static int complete(struct ftk_win *w)
