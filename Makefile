@@ -382,7 +382,8 @@ $(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(BUILD)/state.o $(LAYER) $(TES
 define build_shmem
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -Ibindings/shmem -no-pie -MMD -MP -o $@ $< -L$(BUILD) \
-	    -Wl,-rpath,$(abspath $(BUILD)) -lftkit_shmem -lftkit_mpi -lftkit $(LDFLAGS)
+	    -Wl,-rpath,$(abspath $(BUILD)) -lftkit_shmem -Wl,--push-state,--no-as-needed -lftkit_mpi \
+	    -Wl,--pop-state -lftkit $(LDFLAGS)
 endef
 $(BUILD)/shmem-tests/%: tests/shmem/%.c $(SHMEM_OUT)
 	$(build_shmem)

@@ -49,6 +49,12 @@ for (['contexts, and calls without a type'], ['no shmem_finalize', 'exit'], map 
         or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
 }
 
+{
+    my $j = pes('calls', n => 2, spares => 0, args => ['begun']);
+    ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK \d+$/m, 'a program that has begun MPI ends MPI itself')
+        or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
+}
+
 # ---- mistakes: the job ends with a text
 
 my %mistakes = (
@@ -67,6 +73,8 @@ my %mistakes = (
     compare => 'shmem_long_wait_until: 17 is not a comparison',
     root => 'shmem_broadcast64: the root is 4, of a set of 4 PEs',
     restart => 'shmem_restart_pes: PE 2 was not lost',
+    exit => 'shmem_global_exit: MPI is finalized: call it before shmem_finalize',
+    again => 'shmem_init: MPI is finalized: call it before shmem_finalize',
     closed => 'shmem_barrier_all: call shmem_init before, and shmem_finalize after',
 );
 for my $m (sort keys %mistakes) {

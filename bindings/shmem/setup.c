@@ -92,6 +92,24 @@ static void configure(void)
             ftk_shmem_end("shmem_init: no memory");
 }
 
+/* shmem_init() begins MPI, unless the program has begun it; the library ends what it has begun. */
+static bool has_begun_mpi, is_finished;
+
+static void end_mpi(void)
+{
+    if (has_begun_mpi)
+        MPI_Finalize();
+}
+
+/* After MPI_Finalize no call of MPI is allowed. */
+static void refuse_after_mpi(const char *call)
+{
+    int closed;
+    MPI_Finalized(&closed);
+    if (closed)
+        ftk_shmem_end("%s: MPI is finalized: call it before shmem_finalize", call);
+}
+
 static void make_window(struct ftk_shmem_segment *s)
 {
     int rc = MPI_Win_create(s->base, (MPI_Aint)s->bytes, 1, MPI_INFO_NULL, ftk_shmem.comm, &s->win);
@@ -113,7 +131,7 @@ void ftk_shmem_halt(void)
     ftkit_ctx *ft = ftk_shmem.ft;
     ftk_shmem.ft = NULL;
     int rc = ftkit_close(&ft);
-    MPI_Finalize();
+    end_mpi();
     exit(rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
@@ -177,8 +195,10 @@ static void open_memory(void)
 static void begin_mpi(int level)
 {
     int is_open, given;
+    refuse_after_mpi("shmem_init");
     MPI_Initialized(&is_open);
-    if (!is_open)
+    has_begun_mpi = !is_open;
+    if (has_begun_mpi)
         MPI_Init_thread(NULL, NULL, level, &given); /* an error ends the job */
 }
 
@@ -255,9 +275,7 @@ _Noreturn static void give_up(void)
 void shmem_finalize(void)
 {
     struct ftk_shmem *s = &ftk_shmem;
-    int closed = false;
-    MPI_Finalized(&closed);
-    if (!s->ft && closed) /* a second call */
+    if (!s->ft && is_finished) /* a second call */
         return;
     (void)ftk_shmem_ready("shmem_finalize"); /* after a loss ftkit_finish() says so */
     (void)ftk_shmem_flush_all("shmem_finalize");
@@ -280,7 +298,8 @@ void shmem_finalize(void)
     }
     free(s->lost);
     ftk_shmem_heap_close();
-    MPI_Finalize();
+    is_finished = true;
+    end_mpi();
 }
 
 void start_pes(int npes)
@@ -292,6 +311,7 @@ void start_pes(int npes)
 
 void shmem_global_exit(int status)
 {
+    refuse_after_mpi("shmem_global_exit");
     (void)ftkit_abort(MPI_COMM_WORLD, status); /* does not return */
     abort();
 }

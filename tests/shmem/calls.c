@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <mpi.h>
 #include <shmem.h>
 
 static int me, n, checks, wrong;
@@ -533,6 +534,21 @@ static int mistake(const char *name)
     } else if (strcmp(name, "closed") == 0) {
         shmem_finalize();
         shmem_barrier_all();
+    } else if (strcmp(name, "exit") == 0) {
+        shmem_finalize();
+        shmem_global_exit(3);
+    } else if (strcmp(name, "again") == 0) {
+        shmem_finalize();
+        start_pes(0);
+    } else if (strcmp(name, "begun") == 0) { /* no mistake: the program begins and ends MPI */
+        int closed = true;
+        shmem_finalize();
+        shmem_finalize(); /* does nothing */
+        MPI_Finalized(&closed);
+        CHECK(!closed && MPI_Finalize() == MPI_SUCCESS);
+        if (me == 0 && wrong == 0)
+            printf("OK %d\n", checks);
+        return wrong > 0;
     }
     return 0; /* not reached */
 }
@@ -547,6 +563,8 @@ int main(int argc, char **argv)
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
     if (argc > 1 && strcmp(argv[1], "sizes") == 0)
         setenv("SHMEM_SYMMETRIC_SIZE", rank && strcmp(rank, "1") == 0 ? "2M" : "1M", 1);
+    if (argc > 1 && strcmp(argv[1], "begun") == 0)
+        CHECK(MPI_Init(&argc, &argv) == MPI_SUCCESS);
     shmem_init();
     me = shmem_my_pe();
     n = shmem_n_pes();
