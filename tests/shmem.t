@@ -224,9 +224,14 @@ int main()
     shmem_complexd_prod_to_all(&b[0], &b[1], 1, 0, 0, 1, b, sync_);
     shmem_ctx_t ctx = SHMEM_CTX_DEFAULT;
     shmem_ctx_quiet(ctx);
+    size_t none = 0;
+    shmem_restart_pes(nullptr, 0);
+    shmem_restart_pes(nullptr, none);
+    shmem_restart_pes(nullptr, &none);
+    shmem_restart_pes(nullptr, 0U);
 }
 END
-    builds('complex numbers of C and of C++', 60, "$mpicxx -std=c++17 -Wall -Wextra -Werror -I" . top()
+    builds('C++: complex numbers, and each kind of number of lost PEs', 60, "$mpicxx -std=c++17 -Wall -Wextra -Werror -I" . top()
         . '/bindings/shmem -c -o ' . scratch() . "/complex.o $source");
 }
 

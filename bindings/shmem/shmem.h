@@ -413,9 +413,11 @@ SHMEM_API int shmem_ft_algo_init(void);
 
 #ifdef __cplusplus
 } /* extern "C" */
-static inline void shmem_restart_pes(int *pes, size_t *numpes)
+/* The number by its address.  A template, so a literal 0 is the number. */
+template <typename T> static inline void shmem_restart_pes(int *pes, T *numpes)
 {
-    shmem_restart_pes(pes, *numpes);
+    const size_t *at = numpes;
+    shmem_restart_pes(pes, *at);
 }
 #if defined(__GNUC__)
 /* Complex numbers of C in C++. */
