@@ -135,6 +135,18 @@ for my $p (map { dynamic($_) } qw(fence pscw raw)) {
     $j = logged($p, env => $env, run => ['--log'], spares => 0, fault => 'app.mid:1:18:kill');
     like($j->{log}, qr/restored set \d+ from files/, 'dynamic windows: a job goes on from files');
     is(verdict($p, $j, any => 1), '', '... with the addresses of the job before');
+
+    # the second job tells its own addresses in set-up, and no set has them; then it loses a rank
+    my $c = dynamic('computed');
+    my $files = scratch() . '/computed';
+    mkdir($files);
+    $env->{FTKIT_LEVEL_HDF5_DIRECTORY} = $files;
+    logged($c, env => $env, run => [ '--log', '--no-relaunch' ], spares => 0, fault => 'app.mid:1:18:kill');
+    $j = logged($c, env => { %$env, FTKIT_RECOVER_SUPPLY => 'spare' }, fault => 'app.mid:1:12:kill');
+    like($j->{log}, qr/from files/, title($c) . ', a second job goes on from files');
+    is("@{[ scalar @{ $j->{faults} } ]} $j->{result}", '1 ' . undisturbed($c, 4),
+        '... and a replacement knows the addresses that set-up of this job has told')
+        or diag(substr($j->{log}, 0, 3000));
 }
 {
     my $p = dynamic('locks');

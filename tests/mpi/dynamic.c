@@ -6,6 +6,8 @@
  *   pscw      by MPI_Win_post, start, complete and wait
  *   locks     exclusive locks, puts and gets with requests
  *   raw       as fence, without ftkit_decide(): a replacement tells its own addresses
+ *   computed  as fence; the addresses that set-up has told are in no region, because each start tells
+ *             them again
  *   bare      as fence; behind each step a set is refused, because the program has attached memory
  *             that is in no region
  *
@@ -20,10 +22,10 @@
 enum { MANY = 32, PIECE = 8, PIECES = 16, BLOCK = 4 << 20 };
 
 static struct {
-    enum { FENCE, PSCW, LOCKS, RAW, BARE } how;
+    enum { FENCE, PSCW, LOCKS, RAW, COMPUTED, BARE } how;
     char *block;             /* BLOCK bytes, which has the following two */
     int64_t *own, *pool;     /* registered: [MANY], [PIECE * PIECES] */
-    int64_t *address;        /* registered: [2 * ranks] of own, of the piece */
+    int64_t *address;        /* registered, but see above: [2 * ranks] of own, of the piece */
     uint64_t *state;         /* registered: a hash, what is wrong */
     int64_t (*stray)[PIECE]; /* in no region */
     MPI_Win win;
@@ -53,7 +55,7 @@ static bool make_memory(void)
 
 static int prepare(struct foreign *f)
 {
-    static const char *const names[] = { "fence", "pscw", "locks", "raw", "bare" };
+    static const char *const names[] = { "fence", "pscw", "locks", "raw", "computed", "bare" };
     const char *name = f->variant ? f->variant : "fence";
     size_t i = 0;
     while (i < sizeof names / sizeof *names && strcmp(names[i], name) != 0)
@@ -75,7 +77,9 @@ static int prepare(struct foreign *f)
     if (rc == FTKIT_OK)
         rc = ftkit_register(f->ft, "pool", w.pool, (size_t)PIECE * PIECES, MPI_INT64_T);
     if (rc == FTKIT_OK)
-        rc = ftkit_register(f->ft, "address", w.address, 2 * (size_t)w.n, MPI_INT64_T);
+        rc = w.how == COMPUTED
+                 ? ftkit_register(f->ft, "address", w.address + w.n, (size_t)w.n, MPI_INT64_T)
+                 : ftkit_register(f->ft, "address", w.address, 2 * (size_t)w.n, MPI_INT64_T);
     return rc != FTKIT_OK;
 }
 

@@ -8,7 +8,9 @@
  * MPI_Win_attach, which a replay repeats (ftk_det_decide()).  The address in this process is good,
  * too, because the program may send it again.
  *
- * A set has the name of each range and its place in a region of the program. */
+ * A set has the names of each range and its place in a region of the program.  A job that goes on
+ * from files attaches the range in set-up at another address, and tells this one: a further
+ * name. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,17 +34,23 @@ static bool is_in(uint64_t first, uint64_t bytes, uint64_t address, size_t range
     return first >= address && first - address <= range && bytes <= range - (first - address);
 }
 
+/* An address of the range: its names, then where it is in this process.  0: none. */
+static uint64_t known_as(const struct ftk_win_range *r, int k)
+{
+    return k < FTK_WIN_NAMES ? r->name[k] : address_of(r);
+}
+
 bool ftk_win_attached(
     const struct ftk_win *w, uint64_t address, ptrdiff_t low, ptrdiff_t end, char **at)
 {
     const uint64_t first = address + (uint64_t)low, bytes = (uint64_t)(end - low);
     if (bytes == 0)
         return true;
-    for (int by_name = 1; by_name >= 0; by_name--)
+    for (int k = 0; k <= FTK_WIN_NAMES; k++)
         for (size_t i = 0; i < w->nrange; i++) {
             const struct ftk_win_range *r = &w->range[i];
-            const uint64_t begin = by_name ? r->name : address_of(r);
-            if (!is_in(first, bytes, begin, r->bytes))
+            const uint64_t begin = known_as(r, k);
+            if (begin == 0 || !is_in(first, bytes, begin, r->bytes))
                 continue;
             *at = (char *)((uintptr_t)r->base + (uintptr_t)(address - begin));
             return true;
@@ -55,25 +63,33 @@ static bool overlaps(uint64_t a, size_t na, uint64_t b, size_t nb)
     return a < b + nb && b < a + na;
 }
 
-/* Whether an address may be one of two: the name of a range, and the address of another one. */
+/* Whether the bytes that an address names are also those of another address of the two ranges, or
+ * of one range at another place of it. */
 static bool is_ambiguous(const struct ftk_win_range *a, const struct ftk_win_range *b)
 {
-    return overlaps(a->name, a->bytes, b->name, b->bytes)
-           || overlaps(address_of(a), a->bytes, address_of(b), b->bytes)
-           || overlaps(a->name, a->bytes, address_of(b), b->bytes)
-           || overlaps(address_of(a), a->bytes, b->name, b->bytes);
+    for (int i = 0; i <= FTK_WIN_NAMES; i++)
+        for (int k = 0; k <= FTK_WIN_NAMES; k++) {
+            const uint64_t x = known_as(a, i), y = known_as(b, k);
+            if (x != 0 && y != 0 && (a != b || x != y) && overlaps(x, a->bytes, y, b->bytes))
+                return true;
+        }
+    return false;
 }
 
 /* ---- ranges -------------------------------------------------------------------------- */
 
+static bool is_clear(const struct ftk_win *w, const struct ftk_win_range *range)
+{
+    bool clear = !is_ambiguous(range, range);
+    for (size_t i = 0; i < w->nrange; i++)
+        clear = clear && !is_ambiguous(&w->range[i], range);
+    return clear;
+}
+
 /* MPI_ERR_RMA_ATTACH: an address of the range would name other memory, too. */
 static int add_range(struct ftk_win *w, struct ftk_win_range range)
 {
-    bool clear = range.name == address_of(&range)
-                 || !overlaps(range.name, range.bytes, address_of(&range), range.bytes);
-    for (size_t i = 0; i < w->nrange; i++)
-        clear = clear && !is_ambiguous(&w->range[i], &range);
-    if (!clear)
+    if (!is_clear(w, &range))
         return MPI_ERR_RMA_ATTACH;
     struct ftk_win_range *all =
         ftk_win_room_for_one(w->range, w->nrange, &w->range_room, sizeof *all);
@@ -82,6 +98,18 @@ static int add_range(struct ftk_win *w, struct ftk_win_range range)
     w->range = all;
     w->range[w->nrange++] = range;
     return MPI_SUCCESS;
+}
+
+/* Set-up has attached the range by this name: others may know it.  The oldest name but the first
+ * goes, if there is no room. */
+static void add_name(struct ftk_win_range *range, uint64_t name)
+{
+    int k = 0;
+    while (k < FTK_WIN_NAMES && range->name[k] != name && (k == 0 || range->name[k] != 0))
+        k++;
+    if (k == FTK_WIN_NAMES)
+        memmove(&range->name[1], &range->name[2], (FTK_WIN_NAMES - 2) * sizeof *range->name);
+    range->name[k < FTK_WIN_NAMES ? k : FTK_WIN_NAMES - 1] = name;
 }
 
 static const struct ftk_region *region_of(const struct ftk_win_range *r)
@@ -102,7 +130,7 @@ const char *ftk_win_ranges_unfit(const struct ftk_win *w)
 
 enum {
     NAME,
-    BYTES,
+    BYTES = NAME + FTK_WIN_NAMES,
     OFFSET, /* in the region ... */
     REGION, /* ... of this name */
     WORDS = REGION + (FTKIT_NAME_MAX + 1) / sizeof(uint64_t)
@@ -122,7 +150,7 @@ uint64_t *ftk_win_ranges_save(const struct ftk_win *w, uint64_t *to)
         const struct ftk_win_range *r = &w->range[i];
         const struct ftk_region *region = region_of(r);
         memset(to, 0, WORDS * sizeof *to);
-        to[NAME] = r->name;
+        memcpy(to + NAME, r->name, sizeof r->name);
         to[BYTES] = r->bytes;
         if (!region || !ftk_region_memory(region, &first, &end))
             continue; /* a region without a name: the restore refuses the set */
@@ -141,7 +169,9 @@ static const struct ftk_region *region_named(const char *name)
     return NULL;
 }
 
-static int load_range(struct ftk_win *w, const uint64_t *from)
+/* old [n]: the ranges that set-up of this start has attached. */
+static int load_range(
+    struct ftk_win *w, const uint64_t *from, const struct ftk_win_range *old, size_t n)
 {
     char name[FTKIT_NAME_MAX + 1];
     uintptr_t first = 0, end = 0;
@@ -158,9 +188,12 @@ static int load_range(struct ftk_win *w, const uint64_t *from)
             "region '%s' is smaller than the memory that a dynamic window of the set has in it",
             name);
     const uintptr_t at = first + (uintptr_t)from[OFFSET];
-    const struct ftk_win_range range = { from[NAME],
-        (char *)at, // NOLINT(performance-no-int-to-ptr)
-        (size_t)from[BYTES] };
+    struct ftk_win_range range = { .base = (char *)at, // NOLINT(performance-no-int-to-ptr)
+        .bytes = (size_t)from[BYTES] };
+    memcpy(range.name, from + NAME, sizeof range.name);
+    for (size_t i = 0; i < n; i++)
+        if (old[i].base == range.base)
+            add_name(&range, old[i].name[0]);
     int rc = add_range(w, range);
     if (rc == MPI_ERR_NO_MEM)
         return ftk_fail(FTKIT_ERR_NOMEM, "windows of a set");
@@ -179,10 +212,16 @@ int ftk_win_ranges_load(struct ftk_win *w, const uint64_t **from, const uint64_t
     const uint64_t *at = *from + 1;
     int rc = FTKIT_OK;
     *from = at + n * WORDS;
-    if (w)
-        w->nrange = 0; /* what set-up has attached is in the set, unless the loop has detached it */
-    for (; rc == FTKIT_OK && w && at < *from; at += WORDS)
-        rc = load_range(w, at);
+    if (!w)
+        return rc;
+    /* what set-up has attached is in the set, unless the loop has detached it */
+    struct ftk_win_range *old = w->range;
+    const size_t nold = w->nrange;
+    w->range = NULL;
+    w->nrange = w->range_room = 0;
+    for (; rc == FTKIT_OK && at < *from; at += WORDS)
+        rc = load_range(w, at, old, nold);
+    free(old);
     return rc;
 }
 
@@ -203,7 +242,7 @@ static int check_exposure(const struct ftk_win *w, const char *call)
 
 static int attach(struct ftk_win *w, void *base, MPI_Aint size)
 {
-    struct ftk_win_range range = { (uintptr_t)base, base, (size_t)size };
+    struct ftk_win_range range = { { (uintptr_t)base }, base, (size_t)size };
     if (ftk_log_is_rolling_back())
         return ftk_log_error();
     if (!w->dynamic)
@@ -213,7 +252,7 @@ static int attach(struct ftk_win *w, void *base, MPI_Aint size)
     int rc = check_exposure(w, "MPI_Win_attach");
     if (rc != MPI_SUCCESS)
         return rc;
-    rc = ftk_det_decide(&range.name, sizeof range.name);
+    rc = ftk_det_decide(&range.name[0], sizeof range.name[0]);
     if (rc != FTKIT_OK)
         ftk_report(FTKIT_ERROR, "rank %d: MPI_Win_attach: %s", ftk_log.me, ftk_detail_text());
     if (rc != FTKIT_OK)
