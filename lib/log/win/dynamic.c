@@ -119,10 +119,12 @@ static const struct ftk_region *region_of(const struct ftk_win_range *r)
 
 const char *ftk_win_ranges_unfit(const struct ftk_win *w)
 {
-    for (size_t i = 0; i < w->nrange; i++)
-        if (!region_of(&w->range[i]))
-            return "memory is attached that is not in one region (register all of the memory "
-                   "before, or call MPI_Win_detach)";
+    for (size_t i = 0; i < w->nrange; i++) {
+        const struct ftk_region *in = region_of(&w->range[i]);
+        if (!in || !in->type.contiguous)
+            return "memory is attached that is not in one region, or in one whose items have holes "
+                   "(register all of the memory before, or call MPI_Win_detach)";
+    }
     return NULL;
 }
 
