@@ -10,6 +10,7 @@
  * step takes so many milliseconds more: a script may kill a process then. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,18 +75,28 @@ static void wait_a_moment(long ms)
     (void)nanosleep(&t, NULL); /* a signal may end the moment */
 }
 
-/* PE 0 gets the cells of all, and writes the temperatures. */
-static void write_result(const char *path)
+/* PE 0 gets the cells of all, and writes the temperatures.  After a loss the cells are worthless,
+ * so the file gets its name only when no PE was lost.  True: PE 0 has written the file. */
+static bool write_result(const char *path)
 {
     double all[CELLS + 2];
-    FILE *f = shmem_my_pe() == 0 ? fopen(path, "wb") : NULL;
+    char fresh[512];
+    if (shmem_my_pe() != 0)
+        return false;
+    snprintf(fresh, sizeof fresh, "%s.new", path);
+    FILE *f = fopen(fresh, "wb");
     for (int pe = 0; f && pe < shmem_n_pes(); pe++) {
         shmem_double_get(all, u, CELLS + 2, pe);
         if (fwrite(all + 1, sizeof *all, CELLS, f) != CELLS)
-            stop(path);
+            stop(fresh);
     }
-    if (shmem_my_pe() == 0 && (!f || fclose(f) != 0))
+    if (!f || fclose(f) != 0)
+        stop(fresh);
+    if (shmem_ft_failed())
+        return false;
+    if (rename(fresh, path) != 0)
         stop(path);
+    return true;
 }
 
 static void recover(void)
@@ -126,8 +137,7 @@ int main(int argc, char **argv)
             advance();
         }
     }
-    write_result(argv[2]);
-    if (shmem_my_pe() == 0)
+    if (write_result(argv[2]))
         printf("rod: %d steps on %d PEs\n", step, shmem_n_pes());
     return 0;
 }
