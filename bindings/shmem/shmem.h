@@ -186,34 +186,34 @@ SHMEM_API void shmem_ctx_fence(shmem_ctx_t ctx);
 SHMEM_API void shmem_ctx_quiet(shmem_ctx_t ctx);
 
 /* The declarations below are made twice: without a context, and with one as first argument. */
-#define SHMEM_CTX_NONE
-#define SHMEM_CTX_ARGUMENT shmem_ctx_t ctx,
+#define SHMEM_ARGS(...) (__VA_ARGS__)
+#define SHMEM_CTX_ARGS(...) (shmem_ctx_t ctx, __VA_ARGS__)
 
 /* ---- Put and get ------------------------------------------------------------------------- */
 
-#define SHMEM_MEM_DECLARE(PRE, CTX)                                                                \
-    SHMEM_API void PRE##_putmem(CTX void *dest, const void *source, size_t nelems, int pe);        \
-    SHMEM_API void PRE##_getmem(CTX void *dest, const void *source, size_t nelems, int pe);        \
-    SHMEM_API void PRE##_putmem_nbi(CTX void *dest, const void *source, size_t nelems, int pe);    \
-    SHMEM_API void PRE##_getmem_nbi(CTX void *dest, const void *source, size_t nelems, int pe);
-SHMEM_MEM_DECLARE(shmem, )
-SHMEM_MEM_DECLARE(shmem_ctx, SHMEM_CTX_ARGUMENT)
+#define SHMEM_MEM_DECLARE(PRE, ARGS)                                                               \
+    SHMEM_API void PRE##_putmem ARGS(void *dest, const void *source, size_t nelems, int pe);       \
+    SHMEM_API void PRE##_getmem ARGS(void *dest, const void *source, size_t nelems, int pe);       \
+    SHMEM_API void PRE##_putmem_nbi ARGS(void *dest, const void *source, size_t nelems, int pe);   \
+    SHMEM_API void PRE##_getmem_nbi ARGS(void *dest, const void *source, size_t nelems, int pe);
+SHMEM_MEM_DECLARE(shmem, SHMEM_ARGS)
+SHMEM_MEM_DECLARE(shmem_ctx, SHMEM_CTX_ARGS)
 #undef SHMEM_MEM_DECLARE
 
-#define SHMEM_RMA_CALLS(PRE, CTX, type)                                                            \
-    SHMEM_API void PRE##_put(CTX type *dest, const type *source, size_t nelems, int pe);           \
-    SHMEM_API void PRE##_get(CTX type *dest, const type *source, size_t nelems, int pe);           \
-    SHMEM_API void PRE##_put_nbi(CTX type *dest, const type *source, size_t nelems, int pe);       \
-    SHMEM_API void PRE##_get_nbi(CTX type *dest, const type *source, size_t nelems, int pe);       \
-    SHMEM_API void PRE##_p(CTX type *dest, type value, int pe);                                    \
-    SHMEM_API type PRE##_g(CTX const type *source, int pe);                                        \
-    SHMEM_API void PRE##_iput(                                                                     \
-        CTX type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);  \
-    SHMEM_API void PRE##_iget(                                                                     \
-        CTX type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
+#define SHMEM_RMA_CALLS(PRE, ARGS, type)                                                           \
+    SHMEM_API void PRE##_put ARGS(type *dest, const type *source, size_t nelems, int pe);          \
+    SHMEM_API void PRE##_get ARGS(type *dest, const type *source, size_t nelems, int pe);          \
+    SHMEM_API void PRE##_put_nbi ARGS(type *dest, const type *source, size_t nelems, int pe);      \
+    SHMEM_API void PRE##_get_nbi ARGS(type *dest, const type *source, size_t nelems, int pe);      \
+    SHMEM_API void PRE##_p ARGS(type *dest, type value, int pe);                                   \
+    SHMEM_API type PRE##_g ARGS(const type *source, int pe);                                       \
+    SHMEM_API void PRE##_iput ARGS(                                                                \
+        type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);      \
+    SHMEM_API void PRE##_iget ARGS(                                                                \
+        type *dest, const type *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
 #define SHMEM_RMA_DECLARE(name, type, mpi)                                                         \
-    SHMEM_RMA_CALLS(shmem_##name, SHMEM_CTX_NONE, type)                                                          \
-    SHMEM_RMA_CALLS(shmem_ctx_##name, SHMEM_CTX_ARGUMENT, type)
+    SHMEM_RMA_CALLS(shmem_##name, SHMEM_ARGS, type)                                                \
+    SHMEM_RMA_CALLS(shmem_ctx_##name, SHMEM_CTX_ARGS, type)
 SHMEM_RMA_TYPES(SHMEM_RMA_DECLARE)
 SHMEM_RMA_NAMES(SHMEM_RMA_DECLARE)
 #undef SHMEM_RMA_DECLARE
@@ -221,59 +221,59 @@ SHMEM_RMA_NAMES(SHMEM_RMA_DECLARE)
 
 /* Elements of so many bits: X(bits, bytes). */
 #define SHMEM_SIZES(X) X(8, 1) X(16, 2) X(32, 4) X(64, 8) X(128, 16)
-#define SHMEM_SIZE_CALLS(PRE, CTX, bits)                                                           \
-    SHMEM_API void PRE##_put##bits(CTX void *dest, const void *source, size_t nelems, int pe);     \
-    SHMEM_API void PRE##_get##bits(CTX void *dest, const void *source, size_t nelems, int pe);     \
-    SHMEM_API void PRE##_put##bits##_nbi(                                                          \
-        CTX void *dest, const void *source, size_t nelems, int pe);                                \
-    SHMEM_API void PRE##_get##bits##_nbi(                                                          \
-        CTX void *dest, const void *source, size_t nelems, int pe);                                \
-    SHMEM_API void PRE##_iput##bits(                                                               \
-        CTX void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);  \
-    SHMEM_API void PRE##_iget##bits(                                                               \
-        CTX void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
+#define SHMEM_SIZE_CALLS(PRE, ARGS, bits)                                                          \
+    SHMEM_API void PRE##_put##bits ARGS(void *dest, const void *source, size_t nelems, int pe);    \
+    SHMEM_API void PRE##_get##bits ARGS(void *dest, const void *source, size_t nelems, int pe);    \
+    SHMEM_API void PRE##_put##bits##_nbi ARGS(                                                     \
+        void *dest, const void *source, size_t nelems, int pe);                                    \
+    SHMEM_API void PRE##_get##bits##_nbi ARGS(                                                     \
+        void *dest, const void *source, size_t nelems, int pe);                                    \
+    SHMEM_API void PRE##_iput##bits ARGS(                                                          \
+        void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);      \
+    SHMEM_API void PRE##_iget##bits ARGS(                                                          \
+        void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe);
 #define SHMEM_SIZE_DECLARE(bits, bytes)                                                            \
-    SHMEM_SIZE_CALLS(shmem, SHMEM_CTX_NONE, bits)                                                                \
-    SHMEM_SIZE_CALLS(shmem_ctx, SHMEM_CTX_ARGUMENT, bits)
+    SHMEM_SIZE_CALLS(shmem, SHMEM_ARGS, bits)                                                      \
+    SHMEM_SIZE_CALLS(shmem_ctx, SHMEM_CTX_ARGS, bits)
 SHMEM_SIZES(SHMEM_SIZE_DECLARE)
 #undef SHMEM_SIZE_DECLARE
 #undef SHMEM_SIZE_CALLS
 
 /* ---- Atomic calls ------------------------------------------------------------------------ */
 
-#define SHMEM_AMO_CALLS(PRE, CTX, type)                                                            \
-    SHMEM_API type PRE##_compare_swap(CTX type *dest, type cond, type value, int pe);              \
-    SHMEM_API type PRE##_fetch_inc(CTX type *dest, int pe);                                        \
-    SHMEM_API void PRE##_inc(CTX type *dest, int pe);                                              \
-    SHMEM_API type PRE##_fetch_add(CTX type *dest, type value, int pe);                            \
-    SHMEM_API void PRE##_add(CTX type *dest, type value, int pe);
-#define SHMEM_SWAP_CALLS(PRE, CTX, type)                                                           \
-    SHMEM_API type PRE##_fetch(CTX const type *source, int pe);                                    \
-    SHMEM_API void PRE##_set(CTX type *dest, type value, int pe);                                  \
-    SHMEM_API type PRE##_swap(CTX type *dest, type value, int pe);
-#define SHMEM_BIT_CALLS(PRE, CTX, type)                                                            \
-    SHMEM_API type PRE##_fetch_and(CTX type *dest, type value, int pe);                            \
-    SHMEM_API void PRE##_and(CTX type *dest, type value, int pe);                                  \
-    SHMEM_API type PRE##_fetch_or(CTX type *dest, type value, int pe);                             \
-    SHMEM_API void PRE##_or(CTX type *dest, type value, int pe);                                   \
-    SHMEM_API type PRE##_fetch_xor(CTX type *dest, type value, int pe);                            \
-    SHMEM_API void PRE##_xor(CTX type *dest, type value, int pe);
+#define SHMEM_AMO_CALLS(PRE, ARGS, type)                                                           \
+    SHMEM_API type PRE##_compare_swap ARGS(type *dest, type cond, type value, int pe);             \
+    SHMEM_API type PRE##_fetch_inc ARGS(type *dest, int pe);                                       \
+    SHMEM_API void PRE##_inc ARGS(type *dest, int pe);                                             \
+    SHMEM_API type PRE##_fetch_add ARGS(type *dest, type value, int pe);                           \
+    SHMEM_API void PRE##_add ARGS(type *dest, type value, int pe);
+#define SHMEM_SWAP_CALLS(PRE, ARGS, type)                                                          \
+    SHMEM_API type PRE##_fetch ARGS(const type *source, int pe);                                   \
+    SHMEM_API void PRE##_set ARGS(type *dest, type value, int pe);                                 \
+    SHMEM_API type PRE##_swap ARGS(type *dest, type value, int pe);
+#define SHMEM_BIT_CALLS(PRE, ARGS, type)                                                           \
+    SHMEM_API type PRE##_fetch_and ARGS(type *dest, type value, int pe);                           \
+    SHMEM_API void PRE##_and ARGS(type *dest, type value, int pe);                                 \
+    SHMEM_API type PRE##_fetch_or ARGS(type *dest, type value, int pe);                            \
+    SHMEM_API void PRE##_or ARGS(type *dest, type value, int pe);                                  \
+    SHMEM_API type PRE##_fetch_xor ARGS(type *dest, type value, int pe);                           \
+    SHMEM_API void PRE##_xor ARGS(type *dest, type value, int pe);
 #define SHMEM_AMO_DECLARE(name, type, mpi)                                                         \
-    SHMEM_AMO_CALLS(shmem_##name##_atomic, SHMEM_CTX_NONE, type)                                                 \
-    SHMEM_AMO_CALLS(shmem_ctx_##name##_atomic, SHMEM_CTX_ARGUMENT, type)
+    SHMEM_AMO_CALLS(shmem_##name##_atomic, SHMEM_ARGS, type)                                       \
+    SHMEM_AMO_CALLS(shmem_ctx_##name##_atomic, SHMEM_CTX_ARGS, type)
 #define SHMEM_SWAP_DECLARE(name, type, mpi)                                                        \
-    SHMEM_SWAP_CALLS(shmem_##name##_atomic, SHMEM_CTX_NONE, type)                                                \
-    SHMEM_SWAP_CALLS(shmem_ctx_##name##_atomic, SHMEM_CTX_ARGUMENT, type)
+    SHMEM_SWAP_CALLS(shmem_##name##_atomic, SHMEM_ARGS, type)                                      \
+    SHMEM_SWAP_CALLS(shmem_ctx_##name##_atomic, SHMEM_CTX_ARGS, type)
 #define SHMEM_BIT_DECLARE(name, type, mpi)                                                         \
-    SHMEM_BIT_CALLS(shmem_##name##_atomic, SHMEM_CTX_NONE, type)                                                 \
-    SHMEM_BIT_CALLS(shmem_ctx_##name##_atomic, SHMEM_CTX_ARGUMENT, type)
+    SHMEM_BIT_CALLS(shmem_##name##_atomic, SHMEM_ARGS, type)                                       \
+    SHMEM_BIT_CALLS(shmem_ctx_##name##_atomic, SHMEM_CTX_ARGS, type)
 #define SHMEM_OLD_DECLARE(name, type, mpi)                                                         \
     SHMEM_API type shmem_##name##_cswap(type *dest, type cond, type value, int pe);                \
     SHMEM_API type shmem_##name##_finc(type *dest, int pe);                                        \
     SHMEM_API void shmem_##name##_inc(type *dest, int pe);                                         \
     SHMEM_API type shmem_##name##_fadd(type *dest, type value, int pe);                            \
     SHMEM_API void shmem_##name##_add(type *dest, type value, int pe);
-#define SHMEM_OLD_SWAP_DECLARE(name, type, mpi) SHMEM_SWAP_CALLS(shmem_##name, SHMEM_CTX_NONE, type)
+#define SHMEM_OLD_SWAP_DECLARE(name, type, mpi) SHMEM_SWAP_CALLS(shmem_##name, SHMEM_ARGS, type)
 SHMEM_INTEGERS(SHMEM_AMO_DECLARE)
 SHMEM_SIZED_INTEGERS(SHMEM_AMO_DECLARE)
 SHMEM_ADDRESS_INTEGERS(SHMEM_AMO_DECLARE)
@@ -294,7 +294,8 @@ SHMEM_REALS(SHMEM_OLD_SWAP_DECLARE)
 #undef SHMEM_BIT_CALLS
 #undef SHMEM_OLD_DECLARE
 #undef SHMEM_OLD_SWAP_DECLARE
-#undef SHMEM_CTX_ARGUMENT
+#undef SHMEM_CTX_ARGS
+#undef SHMEM_ARGS
 
 /* ---- Order, and waiting -------------------------------------------------------------------- */
 
