@@ -6,8 +6,8 @@
  *   pscw      by MPI_Win_post, start, complete and wait
  *   locks     exclusive locks, puts and gets with requests
  *   raw       as fence, without ftkit_decide(): a replacement tells its own addresses
- *   computed  as fence; the addresses that set-up has told are in no region, because each start tells
- *             them again
+ *   computed  as fence; the addresses that set-up has told are in no region, because each start
+ *             tells them again
  *   bare      as fence; behind each step a set is refused, because the program has attached memory
  *             that is in no region
  *

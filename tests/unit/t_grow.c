@@ -60,7 +60,8 @@ static void by_one(void **state)
     free(v);
 }
 
-/* Sizes that no machine has.  The address sanitizer ends the process where malloc() returns NULL. */
+/* A size that no machine has.  The address sanitizer ends the process where malloc() returns
+ * NULL. */
 #ifdef __SANITIZE_ADDRESS__
 #define TOO_MUCH SIZE_MAX
 #else

@@ -80,8 +80,8 @@ struct ftk_win_place {
 /* Memory that is attached to a dynamic window (dynamic.c). */
 enum { FTK_WIN_NAMES = 4 };
 struct ftk_win_range {
-    /* Addresses that other ranks may know, 0: none.  The first one: where it was attached first; the
-     * others: where later starts of the job have attached it in set-up. */
+    /* Addresses that other ranks may know, 0: none.  The first one: where it was attached first;
+     * the others: where later starts of the job have attached it in set-up. */
     uint64_t name[FTK_WIN_NAMES];
     char *base; /* its address in this process */
     size_t bytes;
