@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "log/base/saved.h"
 #include "log/determinant/det.h"
 #include "log/win/win.h"
@@ -91,11 +92,8 @@ static int add_range(struct ftk_win *w, struct ftk_win_range range)
 {
     if (!is_clear(w, &range))
         return MPI_ERR_RMA_ATTACH;
-    struct ftk_win_range *all =
-        ftk_win_room_for_one(w->range, w->nrange, &w->range_room, sizeof *all);
-    if (!all)
+    if (!ftk_grow(&w->range, &w->range_room, w->nrange + 1, sizeof *w->range))
         return MPI_ERR_NO_MEM;
-    w->range = all;
     w->range[w->nrange++] = range;
     return MPI_SUCCESS;
 }

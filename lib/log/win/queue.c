@@ -27,19 +27,10 @@ static int make_room(struct ftk_win_queue *q, size_t bytes)
     return MPI_SUCCESS;
 }
 
-void *ftk_win_room_for_one(void *array, size_t n, size_t *room, size_t item)
-{
-    return ftk_grow(&array, room, n + 1, item) ? array : NULL;
-}
-
 static int room_to_fetch(struct ftk_win_queue *q)
 {
-    struct ftk_win_fetch *all =
-        ftk_win_room_for_one(q->fetch, q->nfetch, &q->fetch_room, sizeof *all);
-    if (!all)
-        return MPI_ERR_NO_MEM;
-    q->fetch = all;
-    return MPI_SUCCESS;
+    return ftk_grow(&q->fetch, &q->fetch_room, q->nfetch + 1, sizeof *q->fetch) ? MPI_SUCCESS
+                                                                                : MPI_ERR_NO_MEM;
 }
 
 static int is_named(MPI_Datatype type, bool *named)

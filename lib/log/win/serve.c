@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "core/mpi_shim.h"
 #include "detect/misuse.h"
 #include "log/win/passive.h"
@@ -141,11 +142,8 @@ int ftk_win_grant(struct ftk_win *w)
 static int on_lock(struct ftk_win *w, int source, const uint64_t *words)
 {
     struct ftk_win_passive *p = w->passive;
-    struct ftk_win_waiter *all =
-        ftk_win_room_for_one(p->wait, p->nwait, &p->wait_room, sizeof *all);
-    if (!all)
+    if (!ftk_grow(&p->wait, &p->wait_room, p->nwait + 1, sizeof *p->wait))
         return MPI_ERR_NO_MEM;
-    p->wait = all;
     p->wait[p->nwait++] = (struct ftk_win_waiter){ source, (enum ftk_win_lock)words[SERIAL] };
     return ftk_win_grant(w);
 }

@@ -155,10 +155,6 @@ static inline bool ftk_win_is_live(const struct ftk_win *w)
 
 /* ---- queue.c --------------------------------------------------------------------------- */
 
-/* Make room for one item of that size behind the n of an array from malloc(), which has room for
- * *room.  The array, which may have moved; NULL: no memory, and the array is as before. */
-void *ftk_win_room_for_one(void *array, size_t n, size_t *room, size_t item);
-
 /* Append an operation.  After an error the queue is as before. */
 int ftk_win_queue_add(struct ftk_win *w, const struct ftk_win_operation *o);
 /* Give the results of a message to their operations. */
