@@ -49,8 +49,8 @@ void ftk_sets_prepare(void)
 /* ---- writing ------------------------------------------------------------------------- */
 
 /* The number must be free in this level: an unfinished set goes. */
-static int free_number(
-    const struct ftk_level_ops *level, const char *dir, const char *context, uint64_t set)
+static int free_number(const struct ftk_level_ops *level, const char *dir, const char *context,
+    uint64_t set, const struct ftk_still *still)
 {
     struct ftk_set_entry e;
     int rc = level->examine(dir, context, set, &e);
@@ -61,16 +61,17 @@ static int free_number(
     if (e.state != FTK_SET_INCOMPLETE)
         return ftk_fail(FTKIT_ERR_EXISTS,
             "set %" PRIu64 " of '%s' in %s is there, in another format", set, context, dir);
-    return level->remove(dir, context, set);
+    rc = still ? still->ask(still->arg) : FTKIT_OK;
+    return rc == FTKIT_OK ? level->remove(dir, context, set) : rc;
 }
 
 int ftk_sets_make(const struct ftk_level_ops *level, const char *dir, const char *context,
     uint64_t set, uint64_t flush, const struct ftk_still *still)
 {
-    int rc = still ? still->ask(still->arg) : FTKIT_OK;
+    int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < FTK_DURABLES; i++)
         if (levels[i] != level)
-            rc = free_number(levels[i], dir, context, set);
+            rc = free_number(levels[i], dir, context, set, still);
     return rc == FTKIT_OK ? level->make(dir, context, set, flush, still) : rc;
 }
 
