@@ -13,22 +13,9 @@
 #include <mpi.h>
 #include <shmem.h>
 
-static int me, n, checks, wrong;
+#include "check.h"
+
 static long sync_[SHMEM_COLLECT_SYNC_SIZE];
-
-#define CHECK(what)                                                                                \
-    do {                                                                                           \
-        checks++;                                                                                  \
-        if (!(what)) {                                                                             \
-            wrong++;                                                                               \
-            printf("PE %d: %s:%d: not %s\n", me, __FILE__, __LINE__, #what);                       \
-        }                                                                                          \
-    } while (0)
-
-static int next_pe(int by)
-{
-    return (me + by) % n;
-}
 
 /* ---- put and get: each type; all kinds of symmetric memory ------------------------------ */
 

@@ -11,22 +11,9 @@
 
 #include <shmem.h>
 
-static int me, n, checks, wrong;
+#include "check.h"
+
 static long sync_[SHMEM_REDUCE_SYNC_SIZE];
-
-#define CHECK(what)                                                                                \
-    do {                                                                                           \
-        checks++;                                                                                  \
-        if (!(what)) {                                                                             \
-            wrong++;                                                                               \
-            printf("PE %d: %s:%d: not %s\n", me, __FILE__, __LINE__, #what);                       \
-        }                                                                                          \
-    } while (0)
-
-static int next_pe(int by)
-{
-    return (me + by) % n;
-}
 
 static shmem_ctx_t new_context(long options)
 {

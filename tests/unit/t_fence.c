@@ -250,6 +250,30 @@ static int pace_late(void *arg, size_t bytes)
     return FTKIT_OK;
 }
 
+static int write_late(struct late *l)
+{
+    struct ftk_manifest_part out;
+    const struct ftk_part_job job = { .dir = dir,
+        .context = CONTEXT,
+        .set = SET,
+        .flush = LATE,
+        .nsegs = 2,
+        .next = next_late,
+        .pace = pace_late,
+        .arg = l };
+    const int rc = ftk_h5_write_job(&job, &out);
+    free(l->seg);
+    return rc;
+}
+
+/* An empty directory, but for the set that the process has made before it stands still. */
+static void begin_again(void)
+{
+    remove_tree(dir);
+    assert_int_equal(mkdir(dir, 0777), 0);
+    leave(LEFTOVER);
+}
+
 static void writer_comes_back(void **state)
 {
     (void)state;
@@ -257,21 +281,9 @@ static void writer_comes_back(void **state)
     for (int at = 0; at < 3; at++) {
         for (enum what what = MAKE; what <= COMMIT; what++) {
             struct late l = { .what = what, .at = at < 2 ? at : -1, .inside = at == 2 };
-            struct ftk_manifest_part out;
-            const struct ftk_part_job job = { .dir = dir,
-                .context = CONTEXT,
-                .set = SET,
-                .flush = LATE,
-                .nsegs = 2,
-                .next = next_late,
-                .pace = pace_late,
-                .arg = &l };
-            remove_tree(dir);
-            assert_int_equal(mkdir(dir, 0777), 0);
-            leave(LEFTOVER);
-            assert_int_not_equal(ftk_h5_write_job(&job, &out), FTKIT_OK);
+            begin_again();
+            assert_int_not_equal(write_late(&l), FTKIT_OK);
             is_theirs(what);
-            free(l.seg);
         }
     }
     assert_int_equal(handles(), before);
@@ -283,21 +295,10 @@ static void writer_comes_late(void **state)
     (void)state;
     for (enum what what = MAKE; what <= COMMIT; what++) {
         struct late l = { .what = what, .at = -1 };
-        struct ftk_manifest_part out;
-        const struct ftk_part_job job = { .dir = dir,
-            .context = CONTEXT,
-            .set = SET,
-            .flush = LATE,
-            .nsegs = 2,
-            .next = next_late,
-            .arg = &l };
-        remove_tree(dir);
-        assert_int_equal(mkdir(dir, 0777), 0);
-        leave(LEFTOVER);
+        begin_again();
         others(what);
-        CHECK_RC(FTKIT_ERR_IO, ftk_h5_write_job(&job, &out));
+        CHECK_RC(FTKIT_ERR_IO, write_late(&l));
         is_theirs(what);
-        free(l.seg);
     }
 }
 
