@@ -57,7 +57,7 @@ struct ftk_owner {
     _Atomic int turn;               /* see ftk_owner_stand_in() */
     _Atomic bool held;              /* the record has been that of this job */
     pthread_t thread;
-    pthread_mutex_t lock; /* protects state */
+    pthread_mutex_t lock; /* protects state and due */
     pthread_cond_t wake, ended;
     enum {
         KEEPS, /* the thread keeps the record */
@@ -65,6 +65,7 @@ struct ftk_owner {
         LEFT,  /* ... and no thread waits: the thread frees the struct */
         ENDED
     } state;
+    bool due; /* a beat, at once */
     /* of the thread */
     struct found seen;
     double seen_s; /* when the record last changed */
@@ -345,7 +346,9 @@ static void *keep(void *arg)
     pthread_mutex_lock(&o->lock);
     while (o->state == KEEPS) {
         const struct timespec next = ftk_thread_from_now(beat_s);
-        (void)pthread_cond_timedwait(&o->wake, &o->lock, &next);
+        if (!o->due)
+            (void)pthread_cond_timedwait(&o->wake, &o->lock, &next);
+        o->due = false;
         if (o->state == KEEPS) {
             pthread_mutex_unlock(&o->lock);
             beat(o);
@@ -418,6 +421,8 @@ struct ftk_owner *ftk_owner_stand_in(
     const char *dir, const char *context, const struct ftk_owner_job *of, int turn)
 {
     struct ftk_owner *o = make_owner(dir, context, of, turn);
+    if (o)
+        o->due = turn == 0;
     if (o && start_thread(o) != 0) {
         free(o);
         return NULL;
@@ -428,7 +433,12 @@ struct ftk_owner *ftk_owner_stand_in(
 void ftk_owner_turn(struct ftk_owner *o, int turn, int epoch)
 {
     atomic_store(&o->epoch, epoch); /* before the turn, with which the thread writes the record */
-    atomic_store(&o->turn, turn);
+    if (atomic_exchange(&o->turn, turn) == 0 || turn != 0)
+        return;
+    pthread_mutex_lock(&o->lock);
+    o->due = true; /* soon this process makes sets, and the lost one may come back */
+    pthread_cond_signal(&o->wake);
+    pthread_mutex_unlock(&o->lock);
 }
 
 /* The record is of this job, but perhaps of another rank 0: of one that is lost, or of one that has

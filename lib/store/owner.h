@@ -85,7 +85,7 @@ int ftk_owner_take(const char *dir, const char *context, const struct ftk_owner_
  * record when no process has for 1 + n beats.  NULL: no memory, or no thread. */
 struct ftk_owner *ftk_owner_stand_in(
     const char *dir, const char *context, const struct ftk_owner_job *of, int turn);
-/* From now on, in this epoch; turn < 0: not at all. */
+/* From now on, in this epoch; turn < 0: not at all; 0: the thread writes the record at once. */
 void ftk_owner_turn(struct ftk_owner *o, int turn, int epoch);
 /* On rank 0: check the record, and write the record again if it is missing or of an earlier rank 0;
  * make: as above.  FTKIT_ERR_BUSY: another job, or another rank 0 of this job, named in the detail,

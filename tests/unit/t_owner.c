@@ -440,20 +440,23 @@ static void given_up(void **state)
     free(after);
 }
 
-/* The new rank 0 writes its record before it makes a set, not only with the next beat. */
-static void taken_over(void **state)
+/* The new rank 0 writes its record at once in the background, and at the latest before it makes a
+ * set; not only with the next beat. */
+static void take_over(bool behind)
 {
-    (void)state;
     const struct ftk_owner_job job = { .job = 8, .epoch = 2 };
     CHECK_RC(FTKIT_OK, begin_set(dir, CONTEXT, 1));
     for (int turns = 0; turns < 2; turns++) { /* in the epoch 2; in an epoch after its start */
-        ftk_owner_pace(LONG_S, SHORT_S, 2 * SHORT_S, LONG_S); /* no beat */
+        ftk_owner_pace(3 * LONG_S, SHORT_S, 2 * SHORT_S, LONG_S); /* no beat */
+        write_epoch(turns ? 4 : 1);
         struct ftk_owner *o = ftk_owner_stand_in(dir, CONTEXT, &job, turns);
         assert_non_null(o);
-        write_epoch(turns ? 4 : 1);
         if (turns)
             ftk_owner_turn(o, 0, 5);
-        CHECK_RC(FTKIT_OK, ftk_owner_check(o, true));
+        if (behind)
+            await(is_own);
+        else
+            CHECK_RC(FTKIT_OK, ftk_owner_check(o, true));
         char value[80];
         char *text = record();
         line_of(text, "epoch", value);
@@ -465,6 +468,13 @@ static void taken_over(void **state)
         assert_false(exists(record_path()));
     }
     set_pace();
+}
+
+static void taken_over(void **state)
+{
+    (void)state;
+    take_over(false);
+    take_over(true);
 }
 
 /* A rank that replaces rank 0 while the job opens finds the record of an earlier job. */
