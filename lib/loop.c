@@ -261,7 +261,7 @@ static int halt(ftkit_ctx *ctx, int rc)
 }
 
 /* A call that makes no line: all_together(), or the end of a job that halts.  A rank that has
- * rolled back to the set of the halt is told the halt: the others wait for it there. */
+ * rolled back to the set of the halt gets the code of the halt: the others wait for it there. */
 static int step_or_halt(ftkit_ctx *ctx, const struct step *s)
 {
     int rc = FTKIT_OK;

@@ -126,7 +126,7 @@ my %levels = (FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 s
 }
 # a kill in each step of these levels
 my $i = 0;
-for my $point (qw(flush.submit flush.told flush.submitted local.begin local.sized
+for my $point (qw(flush.submit flush.announced flush.submitted local.begin local.sized
     local.copied local.sealed local.voted))
 {
     for my $rank (one_of(0, 2)) {

@@ -264,7 +264,7 @@ sub torn {
 }
 
 # 0 writes, the others hand over; the third time is in the second or third flush
-my @others = ([qw(flush.block flush.submit flush.end)], [qw(flush.told flush.begin)],
+my @others = ([qw(flush.block flush.submit flush.end)], [qw(flush.announced flush.begin)],
     [qw(flush.part flush.submitted)]);
 my $turn = 0;
 for my $points (@others) { # with --all in a job for each point and each rank, otherwise one after the other
@@ -276,7 +276,7 @@ for my $points (@others) { # with --all in a job for each point and each rank, o
 # the writer: with --all in a job for each point, otherwise its replacements are killed at the next ones
 my %visit = ('flush.block' => 40, 'h5.part.write' => 50); # for each block
 my @steps = ([qw(h5.part.write flush.submit h5.begin h5.manifest.rename)],
-    [qw(flush.told h5.part.create flush.end h5.manifest.dirsync)],
+    [qw(flush.announced h5.part.create flush.end h5.manifest.dirsync)],
     [qw(flush.block flush.submitted h5.part.fsync h5.prune)],
     [qw(flush.begin h5.part.rename h5.master.write flush.complete)],
     [qw(flush.part h5.part.dirsync h5.xdmf.write)], [qw(flush.parts h5.manifest.write h5.manifest.fsync)]);

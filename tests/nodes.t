@@ -27,7 +27,7 @@ for my $point (qw(app.step app.mid app.inflight app.coll app.compute)) {
         env => \%memory, fault => "$point:$_:" . (3 + 6 * $_) . ':kill') for victims(4, 1);
 }
 my $turn = 0;
-for my $point (qw(ckpt.begin ckpt.sized ckpt.packed ckpt.sealed ckpt.voted flush.told
+for my $point (qw(ckpt.begin ckpt.sized ckpt.packed ckpt.sealed ckpt.voted flush.announced
     flush.begin flush.block flush.part
     open.built recover.begin finish.begin)) {
     survives("two nodes: killed at $point, rank $_", spares => 2, run => \@two,

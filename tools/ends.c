@@ -61,8 +61,8 @@ bool ftk_ends_look(struct ftk_ends *e, const struct ftk_state *s)
     if (ftk_now_s() < e->seen_at + GRACE_S)
         return false;
     bool exits = first->how == FTK_END_EXIT || first->how == FTK_END_NO_FINALIZE;
-    if (exits && !e->told && ftk_state_is_open(s))
+    if (exits && !e->reported && ftk_state_is_open(s))
         say_exit(first);
-    e->told = true;
+    e->reported = true;
     return ftk_state_aborted(s);
 }

@@ -9,7 +9,7 @@
 struct ftk_ends { /* of one attempt; zero at its begin */
     struct ftk_end seen, doubted;
     double seen_at; /* of the first bad end, 0: there is none */
-    bool told;
+    bool reported;
 };
 
 /* Look at how processes have ended, and say what the user should know.  Return whether a process

@@ -17,7 +17,7 @@ void ftk_failures_usage(FILE *out)
           "\n"
           "Read a log of failures, and print how often the machine fails (MTBF) and how many\n"
           "nodes at once.  Laws are fitted to both and tested.  FILE is in one of three\n"
-          "formats, which its first line tells:\n"
+          "formats, which its first line shows:\n"
           "\n"
           "  time,node[,node...][,repair]  CSV; the header says whether the last field is a\n"
           "                                repair time.  Times are seconds, or dates such as\n"

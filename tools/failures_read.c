@@ -414,7 +414,7 @@ static void say_systems(const char *path, const char *system, const struct ftk_f
 {
     char *all = log->systems.n > 0 ? ftk_tool_join(log->systems.v) : NULL;
     if (!all)
-        ftk_tool_say("%s: --system has no use: the file does not tell systems apart", path);
+        ftk_tool_say("%s: --system has no use: the file does not name systems", path);
     else if (system)
         ftk_tool_say("%s: no records of system %s; there are %s", path, system, all);
     else

@@ -33,7 +33,7 @@ static struct {
     bool running;
 } in = { .from = -1, .kept = -1, .to = { -1, -1 }, .stop = { -1, -1 } };
 
-static void tell(off_t from, const char *path)
+static void pass_on(off_t from, const char *path)
 {
     char value[FTK_PATH_MAX + 32];
     snprintf(value, sizeof value, "%lld %s", (long long)from, path);
@@ -51,7 +51,7 @@ static void report_file(const struct stat *st)
     path[n > 0 ? n : 0] = '\0';
     bool same = n > 0 && stat(path, &named) == 0 && named.st_dev == st->st_dev
                 && named.st_ino == st->st_ino;
-    tell(in.from, same ? path : own);
+    pass_on(in.from, same ? path : own);
 }
 
 void ftk_input_begin(const struct ftk_run *r)
@@ -69,7 +69,7 @@ void ftk_input_begin(const struct ftk_run *r)
         snprintf(path, sizeof path, "%.*s/input", FTK_PATH_MAX - 32, r->dir);
         in.kept = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (in.kept >= 0)
-            tell(0, path);
+            pass_on(0, path);
         else
             ftk_run_say("cannot make %s: %s: a relaunch would not have the standard input", path,
                 strerror(errno));

@@ -185,8 +185,8 @@ static void add_deadline(struct ftk_list *env)
     add_default(env, "FTKIT_CHECKPOINT_DEADLINE", value);
 }
 
-/* Add the list of the variables that are ours: `ftkit config` in the job tells them from those of
- * the user. */
+/* Add the list of the variables that are ours: `ftkit config` in the job distinguishes
+ * them from those of the user. */
 static void report_origin(struct ftk_list *env)
 {
     char names[512] = "", name[128];
@@ -308,7 +308,7 @@ static void add_report(struct ftk_list *cmd)
 void ftk_mpirun_variables(const struct ftk_run *r, int part, struct ftk_list *cmd)
 {
     add_forwards(r, part, cmd);
-    if (r->tells) {
+    if (r->reports) {
         ftk_list_add(cmd, "-x");
         ftk_list_add(cmd, "PMIX_OUTPUT_STDERR_FD=2");
     }
@@ -341,7 +341,7 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
             ftk_slurm_arguments(r, cmd);
         if (r->crowded || r->gone.n > 0)
             ftk_mpirun_setting(cmd, "--mca", "mpi_yield_when_idle", "1");
-        if (r->tells)
+        if (r->reports)
             add_report(cmd);
     }
     ftk_parts_arguments(r, cmd);

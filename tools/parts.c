@@ -169,7 +169,7 @@ void ftk_parts_say_directories(const struct ftk_run *r)
     }
 }
 
-/* Tell the ranks the names of their variables of -x: replacements get them, too. */
+/* Send the ranks the names of their variables of -x: replacements get them, too. */
 static void report_exports(const struct ftk_list *options, struct ftk_list *cmd)
 {
     size_t bytes = 1;

@@ -56,9 +56,9 @@ struct patient {
     int done, failed; /* numbers of repairs */
 };
 
-/* Tell of a step.  result: "removed", "made", "failed" or "incomplete"; why: NULL for the first
+/* Report a step.  result: "removed", "made", "failed" or "incomplete"; why: NULL for the first
  * two. */
-static void tell(struct patient *p, const char *file, const char *result, const char *why)
+static void report_step(struct patient *p, const char *file, const char *result, const char *why)
 {
     ftk_progress_clear();
     ftk_json_open(p->j, NULL, '{');
@@ -75,7 +75,7 @@ static void did(struct patient *p, const char *file, const char *result)
 {
     p->done++;
     if (p->j) {
-        tell(p, file, result, NULL);
+        report_step(p, file, result, NULL);
         return;
     }
     ftk_progress_clear();
@@ -91,7 +91,7 @@ static void cannot(struct patient *p, const char *file, const char *why)
     p->failed++;
     any_failure = true;
     if (p->j) {
-        tell(p, file, "failed", why);
+        report_step(p, file, "failed", why);
         return;
     }
     ftk_progress_clear();
@@ -102,7 +102,7 @@ static void cannot(struct patient *p, const char *file, const char *why)
 static void is_incomplete(struct patient *p, const char *why)
 {
     if (p->j) {
-        tell(p, "manifest", "incomplete", why);
+        report_step(p, "manifest", "incomplete", why);
         return;
     }
     ftk_progress_clear();

@@ -163,7 +163,7 @@ static int make_dir(struct ftk_run *r)
     if (r->print)
         return 0;
     if (mkdtemp(r->dir)) {
-        r->tells = ftk_mpirun_ulfm() && is_local(r->dir);
+        r->reports = ftk_mpirun_ulfm() && is_local(r->dir);
         return 0;
     }
     ftk_run_say("cannot make %s: %s", r->dir, strerror(errno));

@@ -77,7 +77,7 @@ static int start(const struct ftk_run *r, struct ftk_try *a)
     fflush(NULL);
     a->pid = fork();
     if (a->pid == 0)
-        become(r, cmd.v, env.v, r->tells ? state : NULL, self, input, report[1]);
+        become(r, cmd.v, env.v, r->reports ? state : NULL, self, input, report[1]);
     close(report[1]);
     ftk_input_give();
     /* a successful exec closes the pipe; otherwise the pipe has the error */

@@ -15,7 +15,7 @@ enum ftk_try_how {
     BY_FATAL,
     BY_TIMEOUT,
     BY_LOST_RANK,
-    BY_LOST_NODE, /* before a context was opened: the program cannot be told */
+    BY_LOST_NODE, /* before a context was opened: no process can be informed */
     BY_NO_RANK,
     BY_ABORT
 };

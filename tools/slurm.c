@@ -178,7 +178,7 @@ void ftk_slurm_arguments(const struct ftk_run *r, struct ftk_list *cmd)
     own_name(r, self);
     ftk_list_add(cmd, "--prtemca");
     ftk_list_add(cmd, "plm_ssh_agent");
-    ftk_list_add(cmd, "%s slurm-agent%s", self, r->tells ? " --quiet" : "");
+    ftk_list_add(cmd, "%s slurm-agent%s", self, r->reports ? " --quiet" : "");
     ftk_list_add(cmd, "--prtemca");
     ftk_list_add(cmd, "plm_ssh_num_concurrent");
     ftk_list_add(cmd, "%zu", r->slurm.n + 1);

@@ -301,7 +301,7 @@ static int signal_named(const char *name)
 static void ended(struct ftk_state *s, struct ftk_end e)
 {
     if (e.job == 0)
-        return; /* a daemon: the ends of its processes are told, too */
+        return; /* a daemon: the ends of its processes are reported, too */
     for (size_t i = 0; e.how == FTK_END_SIGNAL && i < s->nnamed; i++)
         if (ftk_end_same(&s->named[i], &e))
             e.sig = s->named[i].sig;

@@ -112,7 +112,7 @@ struct ftk_run {
     int ranks_per_node;       /* size of simulated domains; 0: host names define the domains */
     bool crowded;             /* more processes than hardware threads */
     bool over_slots;          /* more processes than cores, which mpirun takes for slots */
-    bool tells;               /* mpirun writes into the state file how processes end */
+    bool reports;             /* mpirun writes into the state file how processes end */
     bool survives_nodes;      /* mpirun goes on when a node is lost */
     int node_timeout_s;       /* recover.node_timeout, in whole seconds */
     struct ftk_list gone;     /* nodes that did not answer before this attempt */

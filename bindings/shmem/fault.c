@@ -41,7 +41,7 @@ int shmem_checkpoint_all(void)
 {
     struct ftk_shmem *s = &ftk_shmem;
     if (ftk_shmem_ready("shmem_checkpoint_all"))
-        (void)ftk_shmem_flush_all("shmem_checkpoint_all"); /* ftkit_checkpoint() tells of a loss */
+        (void)ftk_shmem_flush_all("shmem_checkpoint_all"); /* ftkit_checkpoint() reports a loss */
     const bool restored = s->restored;
     s->restored = s->begins = false;
     ftk_shmem_heap_set_saved();

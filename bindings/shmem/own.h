@@ -31,7 +31,7 @@ struct ftk_shmem {
     bool begins;   /* the program sets up its data */
     bool restored; /* ... or has got them in shmem_init(); shmem_checkpoint_all() will say so */
     bool is_new;   /* this process is a substitute since the last set */
-    bool *lost;    /* [n] that shmem_query_fault() has told of last */
+    bool *lost;    /* [n] that shmem_query_fault() has reported last */
 };
 extern struct ftk_shmem ftk_shmem;
 

@@ -9,7 +9,7 @@
 
 #include "context.h"
 
-/* ---- what the next census tells ---------------------------------------------------------- */
+/* ---- facts for the next census ---------------------------------------------------------- */
 
 /* Whose regions differ from those of other replicas of this rank. */
 static inline void ftk_repair_differ(struct ftkit_ctx *ctx, enum ftk_differs differs)

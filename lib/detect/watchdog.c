@@ -133,7 +133,7 @@ static bool is_first(const struct ftk_watchdog *dog)
     return s == dog->own;
 }
 
-/* Tell MPI of a process that has vanished, once.  If MPI has reported the death, this does no harm.
+/* Report to MPI a process that has vanished, once.  A death that MPI has reported is no harm.
  * known: this process knows of a failure; but perhaps only because another node has seen the end of
  * a connection, and then a repair hangs until all processes know. */
 static void report_lost(struct ftk_watchdog *dog, const struct ftk_dog_slot *s, int pid, bool known)

@@ -8,7 +8,7 @@
  *
  * Parameters that come from the gaps themselves make the distance of Kolmogorov and Smirnov
  * smaller than the tables of the test assume (Lilliefors, JASA 62, 1967).  The distribution of the
- * distance does not depend on the true scale and shape, so samples of the law tell it: each is
+ * distance does not depend on the true scale and shape, so samples of the law show it: each is
  * fitted and measured as the gaps were. */
 #include "model/fit.h"
 

@@ -71,7 +71,7 @@ struct meeting {
 };
 
 /* Count the processes of each part, with the dead ones, as mpirun has started them.  false: mpirun
- * does not tell, or the communicator is not MPI_COMM_WORLD. */
+ * does not say, or the communicator is not MPI_COMM_WORLD. */
 static bool count_started(struct meeting *m, int size)
 {
     const char *text = getenv("OMPI_APP_CTX_NUM_PROCS"); /* "2 2" */

@@ -5,7 +5,7 @@
  * mpirun numbers its programs (MPI_APPNUM).  Those with the same executable, arguments, directory
  * and variables of -x are one program here.  A rank keeps its program: a process of another program
  * never takes over the rank.  So all processes know the program of each rank, and how a process of
- * each program is started: if all ranks of a program are lost, no process is left that could tell.
+ * each program is started: if all ranks of a program are lost, no process is left that knows.
  * A job of one program knows and sends nothing of this. */
 #ifndef FTK_PROGRAMS_H
 #define FTK_PROGRAMS_H
@@ -21,7 +21,7 @@ void ftk_programs_free(struct ftkit_ctx *ctx); /* safe on a zeroed context */
 /* The program of each rank of a new epoch: takes of [n]; NULL: the job has one. */
 void ftk_programs_install(struct ftkit_ctx *ctx, int *of, int n);
 
-/* The live processes s of a new job, which mpirun has started as several programs, tell each other
+/* The live processes s of a new job, which mpirun has started as several programs, send each other
  * programs, spares and commands.  size: processes of the job with the dead ones; *spares: of all
  * programs.  Collective over s.  FTKIT_ERR_NOMEM, FTKIT_ERR_MPI; the others on all processes:
  * FTKIT_ERR_MISMATCH: the processes of a program have different spares.count; FTKIT_ERR_CONFIG: a

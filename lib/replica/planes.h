@@ -42,8 +42,8 @@ int ftk_planes_check(const struct ftkit_ctx *ctx, int size);
 /* The identity of the job's sets: jobs with other numbers of planes do not take them. */
 uint64_t ftk_planes_identity(const struct ftkit_ctx *ctx, uint64_t home);
 
-/* This process has its rank for the first time.  fresh: no rank has failed yet; then rank 0 tells
- * of the planes.  With replicas.output = first the standard output of planes above 0 ends here.
+/* This process has its rank for the first time.  fresh: no rank has failed yet; then rank 0 reports
+ * the planes.  With replicas.output = first the standard output of planes above 0 ends here.
  * FTKIT_ERR_CONFIG: replicas of a rank share a node, although topology.ranks_per_node names nodes:
  * the same on all ranks.  FTKIT_ERR_IO. */
 int ftk_planes_open(const struct ftkit_ctx *ctx, bool fresh);

@@ -6,8 +6,8 @@
  * n+1.  A vote that succeeds on any rank proves that every rank had sealed n+1: its own segment and
  * the copies that it keeps.  A failure may leave some ranks that have seen the vote and some that
  * have not.  Then either a survivor has committed n+1, and n+1 is whole on all survivors; or no
- * survivor has committed n+1, and none has dropped n.  The census of the repair tells the two cases
- * apart, so all ranks return to the same set. */
+ * survivor has committed n+1, and none has dropped n.  The census of the repair shows which case
+ * it is, so all ranks return to the same set. */
 #include <string.h>
 
 #include "checkpoint.h"

@@ -270,7 +270,7 @@ static int give(const struct ftk_flush_start *s)
     int rc = use_facts(s);
     if (rc != FTKIT_OK)
         return rc;
-    (void)FTK_FAULT("flush.told");
+    (void)FTK_FAULT("flush.announced");
     give_to_thread(ctx, s->own, s->all.fact[0].number);
     if (ctx->rank == 0)
         ftk_report(FTKIT_DEBUG, "context %s: set %llu: being written to the file system",

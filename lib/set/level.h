@@ -53,9 +53,9 @@ void ftk_level_take_layout(struct ftk_level *l, const struct ftk_layout *of);
  * that ended processes have left. */
 void ftk_level_committed(struct ftk_level *l, uint64_t set, uint64_t epoch_id);
 
-/* Whether this rank has a buffer that had no room in the place of the level, and no rank has told
- * of that (a replacement does not know).  And: the lowest such rank (INT64_MAX: none) tells; all
- * ranks call the function. */
+/* Whether this rank has a buffer that had no room in the place of the level, and no rank has
+ * reported that (a replacement does not know).  And: the lowest such rank (INT64_MAX: none)
+ * reports; all ranks call the function. */
 bool ftk_level_lacks(const struct ftk_level *l, const struct ftkit_ctx *ctx);
 void ftk_level_share_lack(struct ftk_level *l, const struct ftkit_ctx *ctx, int64_t rank);
 

@@ -155,7 +155,7 @@ static int mend(struct ftkit_ctx *ctx, const char *seg, const bool *mended)
     return rc;
 }
 
-/* Tell of the difference, and restore what the segment has from other replicas. */
+/* Report the difference, and restore what the segment has from other replicas. */
 static int settle(struct ftkit_ctx *ctx, const struct ftk_mem_seg *own, struct ftk_comparison *c)
 {
     report(ctx, own->set, c);

@@ -42,7 +42,7 @@ sub count_figures {
 # A kill of a rank while a set goes to level.local or to the files.
 sub level_fault {
     my ($rank) = @_;
-    my $point = one_of(qw(flush.submit flush.told flush.submitted local.begin local.sized local.copied
+    my $point = one_of(qw(flush.submit flush.announced flush.submitted local.begin local.sized local.copied
         local.sealed local.voted));
     return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(3));
 }

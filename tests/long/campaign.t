@@ -29,7 +29,7 @@ my @repair = qw(repair.shrink repair.shrunk repair.census repair.plan repair.bui
 my %background = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
 my %files = (%background, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
 
-my @flush = qw(flush.submit flush.told flush.submitted flush.begin flush.block flush.part
+my @flush = qw(flush.submit flush.announced flush.submitted flush.begin flush.block flush.part
     flush.end);
 
 sub one_of { my @of = @_; return $of[rand(@of)] }

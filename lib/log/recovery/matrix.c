@@ -83,7 +83,7 @@ static void warn(const struct ftkit_ctx *ctx, const char *why)
     ftk_report(FTKIT_WARNING, "context %s: log.matrix is not written: %s", ctx->cfg.name, why);
 }
 
-/* Tell early when log.matrix cannot be written. */
+/* Report early that log.matrix cannot be written. */
 static int start(void)
 {
     const struct ftkit_ctx *ctx = ftk_log.ctx;

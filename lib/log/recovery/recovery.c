@@ -136,7 +136,7 @@ static int *replaying; /* [nreplaying] ranks of this plane that have rolled back
 static int nreplaying;
 
 /* A rank that replays suppresses the messages that this rank has.  So a message of such a rank
- * tells that the rank has caught up. */
+ * shows that the rank has caught up. */
 static enum ftk_nap look_at_replay(void)
 {
     for (int i = 0; i < nreplaying; i++)

@@ -29,8 +29,8 @@ int ftk_foreign_made(int rc, const MPI_Request *request)
     return rc;
 }
 
-/* A request that was started while the log was off.  MPI_Testany tells an inactive request from a
- * complete one, but completes it: the program gets the completion later. */
+/* A request that was started while the log was off.  MPI_Testany shows whether a request is
+ * inactive or complete, but completes it: the program gets the completion later. */
 static void find_out(struct ftk_foreign_request *f)
 {
     int done = 0, index = MPI_UNDEFINED;

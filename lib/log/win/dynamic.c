@@ -9,7 +9,7 @@
  * too, because the program may send it again.
  *
  * A set has the names of each range and its place in a region of the program.  A job that goes on
- * from files attaches the range in set-up at another address, and tells this one: a further
+ * from files attaches the range in set-up at another address, and sends this one: a further
  * name. */
 #include <inttypes.h>
 #include <stdlib.h>

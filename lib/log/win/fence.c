@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A fence tells each rank how many bytes come from each other one (an alltoall), sends the queues,
+ * A fence exchanges the numbers of bytes between all ranks (an alltoall), sends the queues,
  * applies them in the order of ranks, and sends the results back.  So the memory at the end of a
  * fence depends on what the ranks have sent, and not on time. */
 #include <stdlib.h>

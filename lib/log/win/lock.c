@@ -109,7 +109,7 @@ static bool is_open(const struct ftk_win *w, int rank)
     return w->queue[rank].nops > 0 || w->passive->done[rank] < w->passive->sent[rank];
 }
 
-/* The result of a call that has waited: rc, else the first error that targets have told. */
+/* The result of a call that has waited: rc, else the first error that targets have reported. */
 static int outcome(struct ftk_win *w, int rc)
 {
     if (rc != MPI_SUCCESS)

@@ -82,7 +82,7 @@ static inline bool ftk_win_has_locks(const struct ftk_win *w)
 
 /* ---- serve.c --------------------------------------------------------------------------- */
 
-/* Ask for a lock; granted[target] tells of the answer. */
+/* Ask for a lock; granted[target] shows the answer. */
 int ftk_win_ask(struct ftk_win *w, int target, enum ftk_win_lock lock);
 /* Send the queue for a target, also when it is empty.  last: and give the lock back. */
 int ftk_win_push(struct ftk_win *w, int target, bool last);

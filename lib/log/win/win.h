@@ -130,7 +130,7 @@ static inline int ftk_win_end(const struct ftk_win *w, int rc)
 {
     return rc == MPI_SUCCESS ? rc : ftk_win_error(w, rc);
 }
-/* A target cannot do its part in an epoch, and its origin cannot be told: the job ends. */
+/* A target cannot do its part in an epoch, nor answer its origin: the job ends. */
 void ftk_win_broken(const struct ftk_win *w, int code);
 /* A window of this process without epochs; NULL: no memory. */
 struct ftk_win *ftk_win_new(void);

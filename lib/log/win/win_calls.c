@@ -47,15 +47,15 @@ static int make_own(struct ftk_win *w, const struct arguments *a, int n)
 }
 
 /* All members learn the sizes of all. */
-static int tell_places(struct ftk_win *w, const struct arguments *a)
+static int exchange_places(struct ftk_win *w, const struct arguments *a)
 {
     const struct ftk_win_place mine = { a->size, a->unit };
     int rc = PMPI_Comm_set_errhandler(w->comm, MPI_ERRORS_RETURN);
-    int told =
+    int exchanged =
         w->vc->size > 1 ? ftk_coll_allgather(w->vc, &mine, w->place, sizeof mine) : MPI_SUCCESS;
     if (w->vc->size == 1)
         w->place[0] = mine;
-    return rc == MPI_SUCCESS ? told : rc;
+    return rc == MPI_SUCCESS ? exchanged : rc;
 }
 
 /* The members make the communicator of the window, or none of them does; errors have gone to the
@@ -92,7 +92,7 @@ static struct ftk_win *make(struct ftk_vcomm *parent, const struct arguments *a,
     }
     ftk_win_publish(w); /* a member that is further may already send */
     (void)FTK_FAULT("win.made");
-    *rc = tell_places(w, a);
+    *rc = exchange_places(w, a);
     if (*rc == MPI_SUCCESS)
         return w;
     ftk_win_unpublish(w);
