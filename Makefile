@@ -5,6 +5,7 @@
 #   make check      the tests
 #   make check-source  the part of make check that reads the sources or builds them in another way
 #   make check-long the long failure campaigns
+#   make campaign   HOURS=1 of random jobs with faults; CASE=seed:number runs one (docs/reliability.md)
 #   make bench      benchmarks with their physical bounds
 #   make install    PREFIX=/usr/local, DESTDIR=
 #   make deps       only install and find what is needed, and say what is missing
@@ -150,7 +151,7 @@ PROGRAM_SRC := $(filter-out $(if $(filter yes,$(METIS)),tools/cut_none.c,tools/c
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 MANUAL := $(BUILD)/manual
 
-.PHONY: all deps lib tests model fuzz fuzzers demo check check-source check-long bench install lint layers format site clean help
+.PHONY: all deps lib tests model fuzz fuzzers demo check check-source check-long campaign bench install lint layers format site clean help
 all: lib $(PROGRAM) $(MANUAL)/stamp $(EXAMPLES) $(FEXAMPLES) $(SHMEM_EXAMPLES)
 deps: $(BUILD)/mpi.mk
 	@sed -n 's/^# /ftkit: /p' $<
@@ -427,6 +428,11 @@ check-source: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check --source
 check-long: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check --long
+HOURS ?= 1
+SEED ?= 1
+campaign: tests
+	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) tests/campaign/run --seed $(SEED) --hours $(HOURS) $(if $(CASE),--case $(CASE)) \
+	    $(if $(JOBS),--jobs $(JOBS)) $(if $(STATE),--state $(STATE))
 demo: all
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/demo
 bench: all $(BENCH)
@@ -489,6 +495,6 @@ format:
 clean:
 	rm -rf $(BUILD)
 help:
-	@sed -n '2,17s/^# \{0,1\}//p' Makefile
+	@sed -n '2,18s/^# \{0,1\}//p' Makefile
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,107 @@
+# The judge of a campaign: whether a run of a case is right, a documented stop, or a failure.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+package Judge;
+use strict;
+use warnings;
+use Exporter 'import';
+use FtkitTest qw(died_at_end);
+
+our @EXPORT_OK = qw(judge crashes reasons);
+
+# Stops that docs/limits.md, log.md and replicas.md have, by the words of their lines.
+my @reasons = (
+    ['no copy is left' => qr/no copy or parity is left/],
+    ['before the first set' => qr/before the first set (?:was written|of a job)|could not begin/],
+    ['at the end of the loop' => qr/already left its loop|of its team had already left/],
+    ['in ftkit_close' => qr/lost in ftkit_close, before its program could end/],
+    ['all ranks lost' => qr/every working rank is lost/],
+    ['a choice of MPI is not known' => qr/it cannot be told which one/],
+    ['no process for a lost rank' => qr/spares? left: the job has to be relaunched|too few spares/],
+    ['repairs without progress' => qr/has died \d+ times at the same call|\(recover\.attempts\)/],
+    ['the watchdog ends the job' => qr/a repair has not ended for [\d.]+ s|: ending the job/],
+    ['a set cannot be read' => qr/no usable set|is damaged, wherever/],
+);
+sub reasons { return @reasons }
+
+# Crashes inside Open MPI and its runtime that are known, by their stacks or words.
+my @known = (
+    ['agreement with a dead member (era_mark_process_failed)' => qr/era_mark_process_failed/],
+    ['a request freed twice (Send error after request freed)' => qr/Send error after request freed/],
+    ['the runtime frees a wrong pointer (pmix_server_dyn.c)' => qr/free\(\): invalid pointer.*(?:prterun|prted|pmix_server)|pmix_server_dyn/s],
+    ['the runtime crashes' => qr/(?:prterun|prted)\S* .*(?:Segmentation fault|Aborted)|\[prterun-[^\]]*\].*Signal: /],
+    ['a process cannot reach the runtime (PMIx_Init)' => qr/PMIx_Init.*(?:timeout|unreach)/i],
+);
+
+sub known_crashes { return @known }
+
+# The kinds of crashes of Open MPI in a log.
+sub crashes {
+    my ($log) = @_;
+    return map { $_->[0] } grep { $log =~ $_->[1] } @known;
+}
+
+# What a job must survive in the job or by a relaunch, whatever its other faults are; or ''.
+sub duty {
+    my ($c, $r) = @_;
+    return 'may be relaunched' if $c->{relaunch};
+    my ($f, @more) = @{ $c->{faults} };
+    my $keeps = ($c->{config}{'level.memory.scheme'} // 'buddy') =~ /buddy|xor|rs/;
+    my ($nth) = $f && $f =~ /^(?:app\.\w+):\d+:(\d+):kill$/ or return '';
+    return 'one process of a job with a set' if !@more && $nth >= 3 && $keeps && !$c->{config}{'checkpoint.line'};
+    return '';
+}
+
+# What must not be left: all but the files of Open MPI, whose processes were killed; slots of a job that
+# was stopped and may be started again; the files of an undisturbed Slurm.
+sub leftovers {
+    my ($c, $r) = @_;
+    my $slots = $r->{rc} == 0 ? qr/^$/ : qr{/ftkit-slot};
+    return grep { !m{/(?:sm_segment|vader_segment|btl_|pmix|prte|ompi|openmpi)[^/]*} && !/$slots/ } @{ $r->{left} };
+}
+
+# Judge a run.  Returns { verdict, detail, repairs, relaunches, crashes }: right, "stop: REASON" and refused
+# are no failures; the others are "hang", "wrong result", "lying exit code", "stop without a reason",
+# "needless stop", "difference", "leftover".
+sub judge {
+    my ($c, $r, $want) = @_;
+    my $log = $r->{log} =~ tr/\0//dr;
+    my %j = (repairs => scalar(() = $log =~ /^ftkit: .*repaired in /mg),
+        relaunches => scalar(() = $log =~ /^ftkit run: .*relaunching/mg), crashes => [crashes($log)]);
+    my $end = sub { return { %j, verdict => $_[0], detail => $_[1] // '' } };
+    return $end->('hang', sprintf('%.0f s are over', $r->{seconds})) if $r->{rc} == 124 || $log =~ /^guard: [\d.]+ s are over/m;
+    my $same = !grep { $_ ne $want } @{ $r->{results} };
+    my $none = grep { $_ eq '' } @{ $r->{results} };
+    return $end->('wrong result', 'rc 0, ' . substr("@{ $r->{results} }", 0, 200)) if $r->{rc} == 0 && !$same && !$none;
+    return $end->('lying exit code', 'rc 0 without a result') if $r->{rc} == 0 && $none;
+    return $end->('wrong result', $1) if $log =~ /^(BAD step .*)$/m;
+    return $end->('difference', $1) if $log =~ /^(.*(?:is not what it was|does not take the same course|in the replay of set-up).*)$/m
+        && $c->{config}{'log.enabled'} && !grep {/^(?:flip|\S+corrupt)/} @{ $c->{faults} };
+    return $end->('leftover', 'communicators: ' . $1) if $log =~ /^(handles: .*)$/m;
+    return $end->('leftover', $1) if $log =~ /^(guard: left behind.*)$/m && $r->{rc} == 0;
+    if ($r->{rc} == 0) {
+        my @left = leftovers($c, $r);
+        return $end->('leftover', "@left[0 .. ($#left > 5 ? 5 : $#left)]") if @left;
+        return $end->('right');
+    }
+    return $end->('right', 'a rank died at the end') if $same && died_at_end({ log => $log, rc => $r->{rc}, faults => $r->{faults} });
+    my ($refused) = $log =~ /^ftkit: error: (?:process \d+: |rank \d+: )?((?:unknown|configuration|.* needs |cannot begin).*)$/m;
+    return $end->('refused', $refused) if $refused && !@{ $r->{faults} } && $r->{rc} <= 2;
+    my ($reason) = map { $_->[0] } grep { $log =~ $_->[1] } @reasons;
+    return $end->($same ? 'lying exit code' : 'stop without a reason', "rc $r->{rc}") if !$reason;
+    my $duty = duty($c, $r);
+    return $end->('needless stop', "$duty, and stopped: $reason") if $duty;
+    my @left = leftovers($c, $r);
+    return $end->('leftover', "@left[0 .. ($#left > 5 ? 5 : $#left)]") if @left;
+    return $end->("stop: $reason");
+}
+
+# The verdicts that are failures.
+sub reds {
+    return ('hang', 'wrong result', 'lying exit code', 'stop without a reason', 'needless stop', 'difference',
+        'leftover', 'no undisturbed run');
+}
+
+sub is_red { my ($verdict) = @_; return $verdict !~ /^(?:right|refused$|stop: )/ }
+
+1;

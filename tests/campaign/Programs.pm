@@ -1,0 +1,82 @@
+# The programs of a campaign: what each is able to do, and its fault points.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+package Programs;
+use strict;
+use warnings;
+use Exporter 'import';
+use FtkitLog ();
+
+our @EXPORT_OK = qw(find names of_kind script_kinds);
+
+# A program has a name, and kinds of jobs that it is for:
+#   all      without the message log: all ranks roll back
+#   log      with the message log
+#   apart    with lines apart
+#   refuse, relaxed  values of log.determinants for programs whose messages depend on no choice of MPI
+#   replicas computes the same in each plane
+#   shrink   the same result on fewer ranks
+# path: below build/; args; steps: calls of a loop (visits of app.step); points: its own fault points;
+# n: numbers of ranks; quiet: it has no app.* points.
+my %table;
+
+sub add {
+    my ($name, $kinds, %o) = @_;
+    $table{$name} = { name => $name, args => [], steps => 30, n => [4], points => [], %o,
+        kinds => { map { $_ => 1 } split(' ', $kinds) } };
+    return;
+}
+
+# The examples, with fault points of the library only.
+add('heat2d', 'all shrink', path => 'flt-examples/heat2d', args => ['-n', '61x47', '-s', 60, '-d', 1],
+    n => [2, 4, 6], quiet => 1, steps => 60);
+add('cg', 'all', path => 'flt-examples/cg', args => ['-n', 12, '-d', 2], quiet => 1);
+add('solver', 'all log', path => 'mpi/solver', n => [2, 4, 6], points => [qw(app.coll app.compute)]);
+add('solver-blocks', 'all', path => 'mpi/solver', args => ['-b', 6, '-w', 30], n => [4],
+    points => [qw(app.coll app.compute)]);
+add("solver-$_", 'all', path => 'mpi/solver', args => ['-k', $_], points => [qw(app.coll)])
+    for qw(p2p nb coll derived);
+
+for my $p (FtkitLog::programs(), FtkitLog::call_programs(), FtkitLog::ahead_programs()) {
+    my $title = FtkitLog::title($p);
+    my $name = $title =~ s/ -m /-/r;
+    my @kinds = 'log';
+    push(@kinds, 'apart') if $title !~ /-m wildcard$/;
+    push(@kinds, 'refuse') if $title =~ /^(?:wavefront|transpose)$/;
+    push(@kinds, 'relaxed') if $title =~ /^(?:irregular -m ordered|collect|calls -m (?:blocking|nonblocking|persistent|cancel))$/;
+    push(@kinds, 'replicas') if $title =~ /^(?:wavefront|transpose|halo3d|comms|collect|inters)$|-m halo$/;
+    add($name, "@kinds", path => "mpi/$p->{name}", args => $p->{args} // [], steps => $p->{steps},
+        $p->{fixed} ? (n => [4, 6]) : (), messages => $p->{messages} // 40);
+    # the same, where all ranks roll back
+    add("$name-all", 'all', path => "mpi/$p->{name}", args => ['-r', @{ $p->{args} // [] }],
+        steps => $p->{steps}) if grep { $_ eq $p } FtkitLog::programs();
+}
+add("relay-$_", 'log relaxed', path => 'mpi/relay', args => ['-m', $_], steps => 40, messages => 200)
+    for qw(receive posted probe);
+add('decide', 'log', path => 'mpi/decide', steps => 40, messages => 120);
+add('twins', 'replicas', path => 'mpi/twins', args => ['-n', 60], steps => 60);
+add("windows-$_", 'log apart', path => 'mpi/windows', args => ['-m', $_], steps => 40,
+    points => [qw(win.sent win.applied)]) for qw(fence pscw test gets);
+
+# Random programs of tests/mpi/script.c: kinds of operations that come in turns.
+my %script_kinds = (together => [ '', 'ahead', 'cancel', 'wild,ahead,middle', 'cancel,wild,anytag,p2p,ahead',
+        'cancel,wild,collective,persistent,wait', 'wait' ],
+    apart => [ '', 'wait', 'wild', 'collective,persistent' ]);
+
+sub script_kinds { my ($how) = @_; return @{ $script_kinds{$how} } }
+
+# A program by its name; script:SEED:WORDS is one of the random ones.
+sub find {
+    my ($name) = @_;
+    my ($seed, $words) = $name =~ /^script:(\d+):(\S+)$/ or return $table{$name};
+    my $apart = $words =~ /^apart/;
+    return { name => $name, path => 'mpi/script', steps => 30, n => [ $apart ? 4 : 3, 4 ],
+        args => ['-m', $words, '-s', $seed, '-n', 30], points => ['app.op'],
+        kinds => { $apart ? (apart => 1) : (log => 1, replicas => 1) }, messages => 60 };
+}
+
+sub names { return sort keys %table }
+
+sub of_kind { my ($kind) = @_; return grep { $table{$_}{kinds}{$kind} } names() }
+
+1;

@@ -1,0 +1,151 @@
+# Runs a case of a campaign, and its program without faults.
+#
+# A job has a /dev/shm of its own where name spaces are allowed, and always a TMPDIR of its own, so what is
+# left there is left by this job.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+package Runner;
+use strict;
+use warnings;
+use Digest::MD5 'md5_hex';
+use Exporter 'import';
+use File::Path qw(make_path remove_tree);
+use FtkitTest qw(build events nodes_possible slurp top write_file);
+use JSON::PP qw(decode_json encode_json);
+use Programs;
+use Time::HiRes qw(sleep time);
+
+our @EXPORT_OK = qw(run reference command);
+
+my $child = 0; # the job under way
+my $own_shm;   # whether jobs have a /dev/shm of their own
+
+# The environment of a case in a directory.
+sub environment {
+    my ($c, $work) = @_;
+    my %env = map { $_ => $ENV{$_} } grep { !/^(?:FTKIT|SLURM|OMPI_MCA|PRTE_MCA|PMIX)_/ || $_ eq 'FTKIT_GUARD' } keys %ENV;
+    @env{qw(OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM)} = (1, 1) if $> == 0;
+    $env{ 'FTKIT_' . uc($_ =~ tr/./_/r) } = $c->{config}{$_} for keys %{ $c->{config} };
+    $env{FTKIT_LEVEL_MEMORY_DIRECTORY} = "$work/slots" if ($c->{config}{'level.memory.place'} // '') eq 'file';
+    $env{FTKIT_LEVEL_HDF5_DIRECTORY} = "$work/sets" if !$c->{config}{'level.hdf5.enabled'};
+    return (%env, FTKIT_FAULT_LOG => "$work/faults",
+        FTKIT_RECOVER_TIMEOUT => '6s', FTKIT_REPORT_EVENTS => "$work/events", TMPDIR => "$work/tmp",
+        # ranks that wait sleep, so that others can use the cores
+        OMPI_MCA_threads_pthreads_yield_strategy => 'nanosleep');
+}
+
+# The command of a case; span: the seconds of the program without faults.
+sub command {
+    my ($c, $work, $span) = @_;
+    my $p = Programs::find($c->{program});
+    my (@run, @rules);
+    for my $f (@{ $c->{faults} }) {
+        if ($f =~ /^(kill|flip) (\w+ \d+) at ([\d.]+)(.*)$/) {
+            push(@run, "--$1", sprintf('%s at %.3f s%s', $2, $3 * $span, $4));
+        } elsif ($f !~ /^drop |^kill mpirun/) {
+            push(@rules, $f);
+        }
+    }
+    push(@rules, 'app.step:*:*:late@*') if $c->{late} && !$p->{quiet};
+    my @command = (build() . '/ftkit', 'run', '-n', $c->{n}, '--spares', $c->{spares},
+        $c->{relaunch} ? () : '--no-relaunch', '--seed', $c->{number},
+        $c->{nodes} > 1 ? ('--emulate-nodes', $c->{nodes} + (grep {/^kill node/} @{ $c->{faults} })) : (),
+        $c->{replicas} > 1 ? ('--replicas', $c->{replicas}) : (), @run, '--',
+        build() . "/$p->{path}", '-o', "$work/out", @{ $p->{args} });
+    return (join(',', @rules), @command);
+}
+
+# The mpirun of the job that has its files in a directory.
+sub mpirun_of {
+    my ($work) = @_;
+    return grep { slurp("/proc/$_/comm") =~ /^(?:prterun|mpirun)/ && slurp("/proc/$_/environ") =~ m{=\Q$work\E/} }
+        map {m{(\d+)$}} glob('/proc/[0-9]*');
+}
+
+# Faults from outside, at moments that count from the first event of the job.  Returns those that came to pass.
+sub outside {
+    my ($c, $work, $span) = @_;
+    my @passed;
+    for my $f (grep {/^drop |^kill mpirun/} @{ $c->{faults} }) {
+        my ($what, $at) = $f =~ /^\w+ (\w+) at ([\d.]+)/;
+        for (my $end = time() + 20; time() < $end && !glob("$work/events/*.jsonl");) {
+            sleep(0.01);
+        }
+        sleep($at * $span);
+        my $n = $what eq 'mpirun' ? kill('KILL', mpirun_of($work))
+            : unlink(grep {-f} $what eq 'slots' ? glob("$work/slots/*") : glob("$work/sets/*.ftkit/set-*/*"));
+        push(@passed, $f) if $n > 0;
+    }
+    return @passed;
+}
+
+# The files below a directory, by their paths in it; directories only where they are empty.
+sub files_in {
+    my ($dir) = @_;
+    my @files = map { s{^\Q$dir\E/}{}r } split(/\n/, qx(find '$dir' -mindepth 1 \\( ! -type d -o -empty \\) 2>/dev/null));
+    return sort @files;
+}
+
+# Run a case for at most so many seconds.  Returns rc, log, results (of each plane), faults that came to
+# pass, seconds, span (from the first event to the last one), left (files that should not be there).
+sub run {
+    my ($c, $work, $limit, $span) = @_;
+    $own_shm //= nodes_possible();
+    remove_tree($work);
+    make_path("$work/sets", "$work/slots", "$work/tmp");
+    my ($rules, @command) = command($c, $work, $span // 1);
+    my %env = (environment($c, $work), $rules ne '' ? (FTKIT_FAULT => $rules) : ());
+    my @guard = (top() . '/scripts/guard', $limit, '--', @command);
+    @guard = ('unshare', '-m', '--propagation', 'private', 'sh', '-c', 'mount -t tmpfs none /dev/shm || exit 98; "$@"; rc=$?;'
+            . " find /dev/shm -mindepth 1 ! -type d >'$work/shm'; exit \$rc", 'sh', @guard) if $own_shm;
+    write_file("$work/command", join(' ', (map {"$_='$env{$_}'"} grep {/^FTKIT_/} sort keys %env), map {"'$_'"} @command) . "\n");
+    my $start = time();
+    $child = fork() // die("fork: $!\n");
+    if (!$child) {
+        setpgrp(0, 0);
+        %ENV = %env;
+        open(STDIN, '<', '/dev/null');
+        open(STDOUT, '>', "$work/log");
+        open(STDERR, '>&', \*STDOUT);
+        chdir($work);
+        exec(@guard) or exit(127);
+    }
+    my @outside = outside($c, $work, $span // 1);
+    waitpid($child, 0);
+    my $rc = $? & 127 ? 128 + ($? & 127) : $? >> 8;
+    $child = 0;
+    my @times = map { $_->{t} } events("$work/events");
+    return { rc => $rc, log => slurp("$work/log"), seconds => time() - $start,
+        span => @times ? $times[-1] - $times[0] : 0,
+        results => [ map { slurp("$work/out" . ($_ ? ".plane$_" : '')) } 0 .. $c->{replicas} - 1 ],
+        faults => [split(/\n/, slurp("$work/faults"))], outside => \@outside,
+        left => [ (map {"TMPDIR/$_"} files_in("$work/tmp")), split(/\n/, slurp("$work/shm")) ] };
+}
+
+# End the job that runs: for signal handlers.
+sub end { kill('TERM', -$child) if $child; return }
+
+# The result of a program without faults, and its time: from a directory of such results, or by a run.
+sub reference {
+    my ($c, $kept, $work) = @_;
+    my $p = Programs::find($c->{program});
+    my %config = map { $_ => $c->{config}{$_} } grep { exists $c->{config}{$_} }
+        qw(log.enabled log.teams log.team_size log.team_list checkpoint.line);
+    my $plain = { %$c, spares => 0, replicas => 1, nodes => 1, relaunch => 0, faults => [],
+        config => { %config, 'checkpoint.period' => '5 calls', 'level.hdf5.enabled' => 'false' } };
+    my @stat = stat(build() . "/$p->{path}");
+    my $key = md5_hex(join(' ', "@{ $p->{args} }", $p->{path}, $stat[7], $stat[9], $c->{n}, $c->{late},
+        map {"$_=$config{$_}"} sort keys %config));
+    make_path($kept);
+    my $file = "$kept/$key";
+    if (!-s $file) {
+        my $r = run($plain, $work, 120);
+        return { result => '', log => $r->{log} } if $r->{rc} != 0 || $r->{results}[0] eq '';
+        write_file("$file.$$", encode_json({ result => unpack('H*', $r->{results}[0]), span => $r->{span} }));
+        rename("$file.$$", $file) or die("$file: $!\n");
+    }
+    my $of = decode_json(slurp($file));
+    return { result => pack('H*', $of->{result}), span => $of->{span} };
+}
+
+1;

@@ -1,0 +1,140 @@
+#!/usr/bin/perl
+# The parts of a campaign without a job: the generator makes the same cases and all values, the judge says
+# red for each kind of failure, the shrinker finds a small case, and the state adds up.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib", "$FindBin::Bin/campaign";
+use Case;
+use FtkitTest;
+use Judge;
+use Programs;
+use Runner;
+use Shrinker;
+use State;
+use Test::More;
+
+# ---- the generator -----------------------------------------------------------------------------------
+
+my $many = 1500;
+my @cases = map { Case::make(3, $_) } 1 .. $many;
+is(join("\n", map { Case::text($_) } @cases), join("\n", map { Case::text(Case::make(3, $_)) } 1 .. $many),
+    'a seed and a number make the same case');
+isnt(Case::text(Case::make(4, 1)), Case::text($cases[0]), '... another seed another one');
+is_deeply(Case::parse(Case::text($cases[6])), $cases[6], '... and a case is read as it is written');
+is(Case::text(Case::make(1, 1)), Case::text(Case::parse(qx('$^X' '$FindBin::Bin/campaign/run' --show 1:1))),
+    '... the same in another process');
+is_deeply([grep { $_ ne '' } map { Case::supported($_) } @cases], [], "$many cases that the documentation supports");
+
+# every value of every axis, every program and every kind of fault
+my %seen;
+for my $c (@cases) {
+    my %config = %{ $c->{config} };
+    $seen{$_}{ $config{$_} }++ for keys %config;
+    $seen{$_}{ $c->{$_} }++ for qw(replicas nodes kind relaunch late);
+    $seen{program}{ $c->{program} =~ s/^script:\d+:(\w+).*/script $1/r }++;
+    $seen{teams}{ $config{'log.teams'} // $config{'log.team_size'} // 'list' }++ if $config{'log.enabled'};
+    $seen{faults}{ Case::fault_kind($_) }++ for @{ $c->{faults} };
+}
+my %axes = Case::axes();
+my @missing;
+for my $axis (sort keys %axes) {
+    next if $axis eq 'mode';
+    my ($name, $default) = ($axis eq 'fault' ? 'kind' : $axis, Case::default_of($axis));
+    push(@missing, map {"$axis = $_"} grep { !$seen{$name}{$_} && $_ ne $default } @{ $axes{$axis} });
+}
+push(@missing, grep { !$seen{program}{$_} } Programs::names(), 'script together', 'script apart');
+is("@missing", '', "... with each value, program and kind of fault");
+cmp_ok(scalar(keys %{ $seen{faults} }), '>=', 11, '... and ' . join(', ', sort keys %{ $seen{faults} }));
+my @absent = grep { !-x build() . "/$_" } map { Programs::find($_)->{path} } Programs::names(), 'script:1:together';
+SKIP: {
+    skip('programs of the message log need ULFM', 1) if ($ENV{MPI_KIND} // 'ulfm') ne 'ulfm';
+    is("@absent", '', '... all programs are there');
+}
+
+# ---- the command ---------------------------------------------------------------------------------------
+
+my %plain = (seed => 1, number => 2, program => 'solver', n => 4, spares => 2, replicas => 1, nodes => 1, relaunch => 0,
+    late => 0, config => { 'checkpoint.period' => '5 calls', 'level.hdf5.enabled' => 'false' }, faults => ['app.mid:1:9:kill']);
+{
+    my ($rules, @command) = Runner::command({ %plain, nodes => 3, faults => [ 'app.mid:1:9:kill', 'kill node 2 at 0.50',
+                'flip rank 1 at 0.25', 'drop sets at 0.10' ] }, '/w', 2);
+    is($rules, 'app.mid:1:9:kill', 'a command: faults at points are rules');
+    my $text = "@command";
+    like($text, qr/--emulate-nodes 4 --kill node 2 at 1\.000 s --flip rank 1 at 0\.500 s -- /, '... others are options');
+    unlike($text, qr/drop/, '... or come from outside');
+}
+
+# ---- the judge ------------------------------------------------------------------------------------------
+
+my %good = (rc => 0, log => "ftkit: context default: repaired in 5 ms\n", results => ["OK 1\n"], seconds => 2, left => [],
+    faults => ['app.mid rank 1 incarnation 0: kill']);
+sub verdict {
+    my ($run, %case) = @_;
+    return Judge::judge({ %plain, %case }, { %good, %$run }, "OK 1\n");
+}
+is(verdict({})->{verdict}, 'right', 'the judge: a run with the result');
+is(verdict({})->{repairs}, 1, '... and its repairs');
+my $lost = "ftkit: error: there are no files, and no copy or parity is left that makes up for the segment\n";
+for my $red (
+    ['hang', { rc => 124 }], ['hang', { log => "guard: 60 s are over: x\n" }],
+    ['wrong result', { results => ["OK 2\n"] }], ['wrong result', { results => [ "OK 1\n", "OK 2\n" ] }],
+    ['wrong result', { rc => 1, results => [''], log => "BAD step 3\n$lost" }],
+    ['lying exit code', { results => [''] }], ['lying exit code', { rc => 1 }],
+    ['stop without a reason', { rc => 137, results => [''] }], ['stop without a reason', { rc => 139, results => [''] }],
+    ['needless stop', { rc => 1, results => [''], log => $lost }],
+    ['needless stop', { rc => 1, results => [''], log => $lost }, relaunch => 1, faults => [qw(ckpt.voted:0:1:kill app.mid:1:2:kill)]],
+    ['leftover', { left => ['/dev/shm/ftkit-slot-1'] }], ['leftover', { left => ['TMPDIR/ftkit-run.x'] }],
+    ['leftover', { log => "handles: 2 communicators\n" }], ['leftover', { log => "guard: left behind: solver (7)\n" }],
+    ['difference', { log => "ftkit: a message is not what it was\n" }, config => { 'log.enabled' => 'true' }],
+) {
+    my ($want, $run, %case) = @$red;
+    my $got = verdict($run, %case)->{verdict};
+    is($got, $want, "the judge: $want: " . join(', ', sort keys %$run));
+    ok(Judge::is_red($got), '... is red');
+}
+for my $allowed (
+    ['stop: no copy is left', { rc => 1, results => [''], log => $lost }, faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]],
+    ['right', { left => ['/dev/shm/sm_segment.h.0.1'] }],
+    ['refused', { rc => 1, results => [''], faults => [], log => "ftkit: error: configuration: x needs y\n" }],
+) {
+    my ($want, $run, %case) = @$allowed;
+    my $got = verdict($run, %case)->{verdict};
+    is($got, $want, "the judge: $want");
+    ok(!Judge::is_red($got), '... is allowed');
+}
+is_deeply([Judge::crashes("[h:1] [ 3] libmpi.so(era_mark_process_failed+0x1)\n")],
+    ['agreement with a dead member (era_mark_process_failed)'], 'the judge: a crash of Open MPI is known by its stack');
+
+# ---- the shrinker ----------------------------------------------------------------------------------------
+
+my $big = { %plain, replicas => 1, nodes => 3, n => 6, late => 1, relaunch => 1, spares => 3, config => { 'checkpoint.period' => '5 calls',
+        'log.enabled' => 'true', 'log.teams' => 'rank', 'log.determinants' => 'causal', 'level.memory.scheme' => 'xor',
+        'level.memory.place' => 'file', 'level.hdf5.every' => '1 sets', 'level.hdf5.compress' => 'deflate' },
+    faults => [ 'app.mid:1:9:kill', 'kill rank 2 at 0.50', 'repair.plan:0:1:kill' ] };
+my $planted = sub {
+    my ($c) = @_;
+    return ($c->{config}{'level.memory.scheme'} // '') eq 'xor' && grep { $_ eq 'repair.plan:0:1:kill' } @{ $c->{faults} };
+};
+my ($small, $tries) = Shrinker::shrink($big, $planted, 100);
+is(Case::text($small), Case::text({ %plain, n => 6, spares => 1, config => { 'checkpoint.period' => '5 calls',
+        'level.hdf5.enabled' => 'false', 'level.memory.scheme' => 'xor' }, faults => ['repair.plan:0:1:kill'] }),
+    "the shrinker finds the fault and the key of a planted failure ($tries tries)");
+is_deeply((Shrinker::shrink($big, $planted, 3))[1], 3, '... and ends after as many tries as it may make');
+is(scalar(@{ $big->{faults} }), 3, '... and the case itself is as before');
+
+# ---- the state --------------------------------------------------------------------------------------------
+
+my $file = scratch() . '/state';
+is_deeply([map { State::number($file, 5) } 1 .. 3], [1, 2, 3], 'the state: numbers go on');
+is(State::number($file, 6), 1, '... of each seed');
+State::change($file, sub { State::count($_[0], \%plain, \%good, verdict({})) }) for 1, 2;
+my $s = State::load($file);
+is_deeply([@$s{qw(runs repairs seconds)}, $s->{verdicts}{right}, $s->{passed}{'process, at a point'}], [2, 2, 4, 2, 2],
+    '... and runs, repairs, seconds, verdicts and faults are counted');
+is(State::sum($s, $s)->{runs}, 4, '... states of several machines are added up');
+like(qx('$^X' '$FindBin::Bin/campaign/report' '$file'), qr/^\| runs \| 2 \|\n.*^\| process, at a point \| 2 \| 2 \|\n/ms,
+    '... and the report has the numbers');
+done_testing();
