@@ -86,6 +86,9 @@ for my $red (
     ['stop without a reason', { rc => 137, results => [''] }], ['stop without a reason', { rc => 139, results => [''] }],
     ['needless stop', { rc => 1, results => [''], log => $lost }],
     ['needless stop', { rc => 1, results => [''], log => $lost }, relaunch => 1, faults => [qw(ckpt.voted:0:1:kill app.mid:1:2:kill)]],
+    ['needless stop', { rc => 1, results => [''], log => $lost }, faults => ['kill node 2 at 0.50']],
+    ['needless stop', { rc => 1, results => [''], log => "ftkit: 1 of 4 ranks lost, 0 spares left: the job has to be relaunched\n" },
+        faults => ['log.send:0:1:kill']],
     ['leftover', { left => ['/dev/shm/ftkit-slot-1'] }], ['leftover', { left => ['TMPDIR/ftkit-run.x'] }],
     ['leftover', { log => "handles: 2 communicators\n" }], ['leftover', { log => "guard: left behind: solver (7)\n" }],
     ['difference', { log => "ftkit: a message is not what it was\n" }, config => { 'log.enabled' => 'true' }],
@@ -124,6 +127,11 @@ is(Case::text($small), Case::text({ %plain, n => 6, spares => 1, config => { 'ch
     "the shrinker finds the fault and the key of a planted failure ($tries tries)");
 is_deeply((Shrinker::shrink($big, $planted, 3))[1], 3, '... and ends after as many tries as it may make');
 is(scalar(@{ $big->{faults} }), 3, '... and the case itself is as before');
+
+my ($least) = Shrinker::shrink({ %$big, program => 'wavefront' }, sub { return 1 }, 100);
+is(Case::supported($least), '', '... which is one that the documentation supports');
+is(join(' ', sort keys %{ $least->{config} }), 'checkpoint.period level.hdf5.enabled log.enabled log.teams',
+    '... with the log that its program needs');
 
 # ---- the state --------------------------------------------------------------------------------------------
 

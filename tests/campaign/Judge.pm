@@ -41,14 +41,18 @@ sub crashes {
     return map { $_->[0] } grep { $log =~ $_->[1] } @known;
 }
 
-# What a job must survive in the job or by a relaunch, whatever its other faults are; or ''.
+# Reasons that the loss of one process, or of one node, is none for.  A spawn can hang (docs/limits.md).
+my $several = qr/^(?:no copy is left|all ranks lost|no process for a lost rank|repairs without progress|a set cannot be read)$/;
+
+# Why a job must not have stopped for this reason; or ''.
 sub duty {
-    my ($c, $r) = @_;
+    my ($c, $reason) = @_;
     return 'may be relaunched' if $c->{relaunch};
-    my ($f, @more) = @{ $c->{faults} };
-    my $keeps = ($c->{config}{'level.memory.scheme'} // 'buddy') =~ /buddy|xor|rs/;
-    my ($nth) = $f && $f =~ /^(?:app\.\w+):\d+:(\d+):kill$/ or return '';
-    return 'one process of a job with a set' if !@more && $nth >= 3 && $keeps && !$c->{config}{'checkpoint.line'};
+    return '' if @{ $c->{faults} } != 1 || ($c->{config}{'level.memory.scheme'} // 'buddy') !~ /buddy|xor|rs/;
+    my ($f) = @{ $c->{faults} };
+    return 'one loss' if $f =~ /:kill$|^kill / && $reason =~ $several;
+    return 'one process of a job with a set' if $f =~ /^app\.\w+:\d+:(\d+):kill$/ && $1 >= 3 && !$c->{config}{'checkpoint.line'}
+        && ($c->{config}{'recover.supply'} // '') !~ /^spawn/;
     return '';
 }
 
@@ -89,8 +93,8 @@ sub judge {
     return $end->('refused', $refused) if $refused && !@{ $r->{faults} } && $r->{rc} <= 2;
     my ($reason) = map { $_->[0] } grep { $log =~ $_->[1] } @reasons;
     return $end->($same ? 'lying exit code' : 'stop without a reason', "rc $r->{rc}") if !$reason;
-    my $duty = duty($c, $r);
-    return $end->('needless stop', "$duty, and stopped: $reason") if $duty;
+    my $duty = duty($c, $reason);
+    return $end->('needless stop', "$duty, and it stopped: $reason") if $duty;
     my @left = leftovers($c, $r);
     return $end->('leftover', "@left[0 .. ($#left > 5 ? 5 : $#left)]") if @left;
     return $end->("stop: $reason");

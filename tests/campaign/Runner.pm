@@ -62,13 +62,13 @@ sub mpirun_of {
         map {m{(\d+)$}} glob('/proc/[0-9]*');
 }
 
-# Faults from outside, at moments that count from the first event of the job.  Returns those that came to pass.
+# Faults from outside, at moments that count from the opening of the context.  Returns those that came to pass.
 sub outside {
     my ($c, $work, $span) = @_;
     my @passed;
     for my $f (grep {/^drop |^kill mpirun/} @{ $c->{faults} }) {
         my ($what, $at) = $f =~ /^\w+ (\w+) at ([\d.]+)/;
-        for (my $end = time() + 20; time() < $end && !glob("$work/events/*.jsonl");) {
+        for (my $end = time() + 20; time() < $end && !grep { slurp($_) =~ /"event":"open"/ } glob("$work/events/*.jsonl");) {
             sleep(0.01);
         }
         sleep($at * $span);
@@ -87,7 +87,7 @@ sub files_in {
 }
 
 # Run a case for at most so many seconds.  Returns rc, log, results (of each plane), faults that came to
-# pass, seconds, span (from the first event to the last one), left (files that should not be there).
+# pass, seconds, span (from the first event of a rank to the last one), left (files that should not be there).
 sub run {
     my ($c, $work, $limit, $span) = @_;
     $own_shm //= nodes_possible();
@@ -114,7 +114,7 @@ sub run {
     waitpid($child, 0);
     my $rc = $? & 127 ? 128 + ($? & 127) : $? >> 8;
     $child = 0;
-    my @times = map { $_->{t} } events("$work/events");
+    my @times = map { $_->{t} } grep { $_->{rank} >= 0 } events("$work/events"); # without those of `ftkit run`
     return { rc => $rc, log => slurp("$work/log"), seconds => time() - $start,
         span => @times ? $times[-1] - $times[0] : 0,
         results => [ map { slurp("$work/out" . ($_ ? ".plane$_" : '')) } 0 .. $c->{replicas} - 1 ],

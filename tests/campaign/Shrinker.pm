@@ -25,7 +25,7 @@ sub smaller {
         my ($key, $value) = @$one;
         $with->(sub { $_[0]{$key} = $value }) if $c->{$key} != $value;
     }
-    for my $key (sort grep { $_ ne 'checkpoint.period' } keys %{ $c->{config} }) {
+    for my $key (sort grep { !/^(?:checkpoint.period|level.hdf5.enabled)$/ } keys %{ $c->{config} }) {
         $with->(sub { delete $_[0]{config}{$key} });
     }
     $with->(sub { $_[0]{config}{'level.hdf5.enabled'} = 'false'; # and the keys of this level
