@@ -46,9 +46,10 @@ my $several = qr/^(?:no copy is left|all ranks lost|no process for a lost rank|r
 
 # Why a job must not have stopped for this reason; or ''.
 sub duty {
-    my ($c, $reason) = @_;
+    my ($c, $reason, $log) = @_;
     return 'may be relaunched' if $c->{relaunch};
-    return '' if @{ $c->{faults} } != 1 || ($c->{config}{'level.memory.scheme'} // 'buddy') !~ /buddy|xor|rs/;
+    # a process that the machine has not let run for recover.timeout is one more loss
+    return '' if $log =~ /has (?:been stopped|not come to the repair) for [\d.]+ s: killed/ || @{ $c->{faults} } != 1 || ($c->{config}{'level.memory.scheme'} // 'buddy') !~ /buddy|xor|rs/;
     my ($f) = @{ $c->{faults} };
     return 'one loss' if $f =~ /:kill$|^kill / && $reason =~ $several;
     return 'one process of a job with a set' if $f =~ /^app\.\w+:\d+:(\d+):kill$/ && $1 >= 3 && !$c->{config}{'checkpoint.line'}
@@ -93,7 +94,7 @@ sub judge {
     return $end->('refused', $refused) if $refused && !@{ $r->{faults} } && $r->{rc} <= 2;
     my ($reason) = map { $_->[0] } grep { $log =~ $_->[1] } @reasons;
     return $end->($same ? 'lying exit code' : 'stop without a reason', "rc $r->{rc}") if !$reason;
-    my $duty = duty($c, $reason);
+    my $duty = duty($c, $reason, $log);
     return $end->('needless stop', "$duty, and it stopped: $reason") if $duty;
     my @left = leftovers($c, $r);
     return $end->('leftover', "@left[0 .. ($#left > 5 ? 5 : $#left)]") if @left;

@@ -55,6 +55,11 @@ add("relay-$_", 'log relaxed', path => 'mpi/relay', args => ['-m', $_], steps =>
     for qw(receive posted probe);
 add('decide', 'log', path => 'mpi/decide', steps => 40, messages => 120);
 add('twins', 'replicas', path => 'mpi/twins', args => ['-n', 60], steps => 60);
+for my $binding (qw(mpifh mpi f08)) {
+    add("fortran-$binding-$_->{args}[1]", 'log apart', path => "ftests/calls_$binding", args => $_->{args},
+        steps => $_->{steps}, messages => $_->{messages}) for grep { $_->{ordered} && $_->{args}[1] ne 'wildcard' }
+        FtkitLog::fortran_programs($binding);
+}
 add("windows-$_", 'log apart', path => 'mpi/windows', args => ['-m', $_], steps => 40,
     points => [qw(win.sent win.applied)]) for qw(fence pscw test gets);
 
