@@ -80,6 +80,8 @@ is(verdict({})->{repairs}, 1, '... and its repairs');
 my $lost = "ftkit: error: there are no files, and no copy or parity is left that makes up for the segment\n";
 for my $red (
     ['hang', { rc => 124 }], ['hang', { log => "guard: 60 s are over: x\n" }],
+    ['crash', { log => "[vm:7] *** Process received signal ***\n" }],
+    ['crash', { log => "ftkit run: rank 1 was killed by signal 11\n" }],
     ['wrong result', { results => ["OK 2\n"] }], ['wrong result', { results => [ "OK 1\n", "OK 2\n" ] }],
     ['wrong result', { rc => 1, results => [''], log => "BAD step 3\n$lost" }],
     ['lying exit code', { results => [''] }], ['lying exit code', { rc => 1 }],

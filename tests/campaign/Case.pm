@@ -52,6 +52,8 @@ my @repair = qw(repair.shrink repair.shrunk repair.census repair.plan repair.bui
     recover.begin recover.end);
 my @repair_log = qw(log.settle log.settled log.marks log.install);
 
+sub has_files { my ($c) = @_; return !$c->{config}{'level.hdf5.enabled'} }
+sub has_slots { my ($c) = @_; return ($c->{config}{'level.memory.place'} // '') eq 'file' }
 sub processes { my ($c) = @_; return $c->{n} * $c->{replicas} }
 
 # A point of the loop that the job passes, and how often.
@@ -96,10 +98,14 @@ my %fault = (
     },
     two => sub {
         my ($c, $p, $r) = @_;
-        return (kill_in_loop($c, $p, $r), kill_in_loop($c, $p, ($r + 1 + below(processes($c) - 1)) % processes($c)));
+        my $other = ($r + 1 + below(processes($c) - 1)) % processes($c);
+        return (kill_in_loop($c, $p, $r), kill_in_loop($c, $p, $other));
     },
     node => sub { my ($c) = @_; return sprintf('kill node %d at 0.%02d', 1 + below($c->{nodes}), 15 + below(75)) },
-    job => sub { my ($c, $p, $r) = @_; return (sprintf('kill mpirun at 0.%02d', 10 + below(85)), chance(30) ? kill_in_loop($c, $p, $r) : ()) },
+    job => sub {
+        my ($c, $p, $r) = @_;
+        return (sprintf('kill mpirun at 0.%02d', 10 + below(85)), chance(30) ? kill_in_loop($c, $p, $r) : ());
+    },
     stop => sub {
         my ($c, $p, $r) = @_;
         return sprintf('%s:%d:%d:stop', one_of($c->{config}{'checkpoint.line'} ? () : @set,
@@ -116,7 +122,7 @@ my %fault = (
     },
     corrupt => sub {
         my ($c, $p, $r) = @_;
-        my $point = one_of(qw(transfer.corrupt restore.corrupt), $c->{config}{'level.hdf5.enabled'} ? () : 'durable.corrupt');
+        my $point = one_of(qw(transfer.corrupt restore.corrupt), has_files($c) ? 'durable.corrupt' : ());
         return (kill_in_loop($c, $p, $r), "$point:*:1:EIO@*");
     },
     full => sub {
@@ -126,8 +132,8 @@ my %fault = (
     },
     drop => sub {
         my ($c, $p, $r) = @_;
-        return (sprintf('drop %s at 0.%02d', one_of($c->{config}{'level.hdf5.enabled'} ? () : 'sets',
-            ($c->{config}{'level.memory.place'} // '') eq 'file' ? 'slots' : ()), 20 + below(40)), kill_in_loop($c, $p, $r));
+        my $what = one_of(has_files($c) ? 'sets' : (), has_slots($c) ? 'slots' : ());
+        return (sprintf('drop %s at 0.%02d', $what, 20 + below(40)), kill_in_loop($c, $p, $r));
     },
 );
 
@@ -143,7 +149,8 @@ sub fault_kind {
     return 'flip region' if $point =~ /^flip\./;
     return 'corrupt data' if $point =~ /\.corrupt$/;
     return 'disk error' if $action =~ /^E/;
-    return 'process, in a repair' if $point =~ /^(?:repair|transfer|rebuild|clone)\.|^log\.(?:settle|marks|install)|^recover/;
+    my $in_repair = qr/^(?:repair|transfer|rebuild|clone|recover)\.|^log\.(?:settle|marks|install)/;
+    return 'process, in a repair' if $point =~ $in_repair;
     return 'process, at a point';
 }
 
@@ -226,6 +233,12 @@ sub choose_log {
     return;
 }
 
+sub random_script {
+    my ($how) = @_;
+    my $seed = below(100_000);
+    return "script:$seed:" . join(',', $how, grep { $_ ne '' } one_of(Programs::script_kinds($how)));
+}
+
 # A case of a seed and a number.
 sub make {
     my ($seed, $number) = @_;
@@ -234,8 +247,7 @@ sub make {
     my %c = (seed => $seed, number => $number, replicas => 1, nodes => 1, config => {});
     my $random = $mode =~ /log|apart|replicas/ && chance($mode eq 'log' ? 25 : 50);
     my $how = $mode eq 'apart' ? 'apart' : 'together';
-    $c{program} = $random ? 'script:' . below(100_000) . ':' . join(',', $how, grep { $_ ne '' } one_of(Programs::script_kinds($how)))
-        : one_of(Programs::of_kind($mode), ('twins') x ($mode eq 'replicas' ? 4 : 0));
+    $c{program} = $random ? random_script($how) : one_of(Programs::of_kind($mode), ('twins') x ($mode eq 'replicas' ? 4 : 0));
     my $p = Programs::find($c{program});
     $c{n} = one_of(@{ $p->{n} });
     $c{config}{'checkpoint.period'} = one_of(@{ $axes{'checkpoint.period'} });
@@ -276,8 +288,8 @@ sub choose_faults {
     my @kinds = (qw(point point point moment moment repair repair again two once stop flip corrupt));
     push(@kinds, (qw(node)) x 12) if $c->{nodes} > 2 && $mode ne 'shrink';
     push(@kinds, qw(job job)) if $c->{relaunch};
-    push(@kinds, qw(full full)) if !$c->{config}{'level.hdf5.enabled'};
-    push(@kinds, 'drop') if ($c->{config}{'level.memory.place'} // '') eq 'file' || !$c->{config}{'level.hdf5.enabled'};
+    push(@kinds, qw(full full)) if has_files($c);
+    push(@kinds, 'drop') if has_files($c) || has_slots($c);
     push(@kinds, (qw(region)) x 10) if $p->{name} eq 'twins';
     my $kind = one_of(@kinds);
     $kind = 'moment' if $kind =~ /flip|stop/ && $mode eq 'shrink';
@@ -298,18 +310,21 @@ sub supported {
     my $scheme = $config->{'level.memory.scheme'} // 'buddy';
     my $files = !$config->{'level.hdf5.enabled'};
     return 'the program is one of the log' if !$config->{'log.enabled'} && !$kinds->{all} && !$kinds->{shrink};
-    return 'the program is none of the log' if $config->{'log.enabled'} && !grep { $kinds->{$_} } qw(log apart replicas);
+    return 'the program is none of the log'
+        if $config->{'log.enabled'} && !($kinds->{log} || $kinds->{apart} || $kinds->{replicas});
     return 'the program needs lines apart' if !$config->{'checkpoint.line'} && $c->{program} =~ /^script:\d+:apart/;
     return 'lines apart need the log' if $config->{'checkpoint.line'} && !$config->{'log.enabled'};
     return 'the program has no lines apart' if $config->{'checkpoint.line'} && !$kinds->{apart};
     my $det = $config->{'log.determinants'} // 'node';
-    return 'lines apart and replicas have node or refuse' if $det !~ /node|refuse/ && ($config->{'checkpoint.line'} || $c->{replicas} > 1);
+    return 'lines apart and replicas have node or refuse'
+        if $det !~ /node|refuse/ && ($config->{'checkpoint.line'} || $c->{replicas} > 1);
     return 'choices of MPI are left open' if $det =~ /relaxed|refuse/ && !$kinds->{$det};
     return 'replicas need the log' if $c->{replicas} > 1 && (!$config->{'log.enabled'} || !$kinds->{replicas});
     return 'no data of lost ranks' if $scheme =~ /own|none/ && !($files && $c->{relaunch});
     return 'nobody starts the job again' if (grep {/mpirun/} @{ $c->{faults} }) && !$c->{relaunch};
     return 'a lost node needs others' if (grep {/^kill node/} @{ $c->{faults} }) && $c->{nodes} < 3;
-    return 'shrink is without log' if ($config->{'recover.supply'} // '') =~ /shrink/ && ($config->{'log.enabled'} || !$kinds->{shrink});
+    return 'shrink is without log'
+        if ($config->{'recover.supply'} // '') =~ /shrink/ && ($config->{'log.enabled'} || !$kinds->{shrink});
     return 'a team of the domain' if $config->{'log.enabled'} && !grep {/^log\.team/} keys %$config;
     return 'no such rank' if grep { my ($r) = /rank (\d+)/; defined($r) && $r >= processes($c) } @{ $c->{faults} };
     return '';

@@ -28,7 +28,8 @@ sub reasons { return @reasons }
 my @known = (
     ['agreement with a dead member (era_mark_process_failed)' => qr/era_mark_process_failed/],
     ['a request freed twice (Send error after request freed)' => qr/Send error after request freed/],
-    ['the runtime frees a wrong pointer (pmix_server_dyn.c)' => qr/free\(\): invalid pointer.*(?:prterun|prted|pmix_server)|pmix_server_dyn/s],
+    ['the runtime frees a wrong pointer (pmix_server_dyn.c)' => 
+        qr/free\(\): invalid pointer.*(?:prterun|prted|pmix_server)|pmix_server_dyn/s],
     ['the runtime crashes' => qr/(?:prterun|prted)\S* .*(?:Segmentation fault|Aborted)|\[prterun-[^\]]*\].*Signal: /],
     ['a process cannot reach the runtime (PMIx_Init)' => qr/PMIx_Init.*(?:timeout|unreach)/i],
 );
@@ -42,17 +43,20 @@ sub crashes {
 }
 
 # Reasons that the loss of one process, or of one node, is none for.  A spawn can hang (docs/limits.md).
-my $several = qr/^(?:no copy is left|all ranks lost|no process for a lost rank|repairs without progress|a set cannot be read)$/;
+my %several = map { $_ => 1 } 'no copy is left', 'all ranks lost', 'no process for a lost rank',
+    'repairs without progress', 'a set cannot be read';
 
 # Why a job must not have stopped for this reason; or ''.
 sub duty {
     my ($c, $reason, $log) = @_;
     return 'may be relaunched' if $c->{relaunch};
     # a process that the machine has not let run for recover.timeout is one more loss
-    return '' if $log =~ /has (?:been stopped|not come to the repair) for [\d.]+ s: killed/ || @{ $c->{faults} } != 1 || ($c->{config}{'level.memory.scheme'} // 'buddy') !~ /buddy|xor|rs/;
+    return '' if $log =~ /has (?:been stopped|not come to the repair) for [\d.]+ s: killed/;
+    return '' if @{ $c->{faults} } != 1 || ($c->{config}{'level.memory.scheme'} // 'buddy') !~ /buddy|xor|rs/;
     my ($f) = @{ $c->{faults} };
-    return 'one loss' if $f =~ /:kill$|^kill / && $reason =~ $several;
-    return 'one process of a job with a set' if $f =~ /^app\.\w+:\d+:(\d+):kill$/ && $1 >= 3 && !$c->{config}{'checkpoint.line'}
+    return 'one loss' if $f =~ /:kill$|^kill / && $several{$reason};
+    return 'one process of a job with a set'
+        if $f =~ /^app\.\w+:\d+:(\d+):kill$/ && $1 >= 3 && !$c->{config}{'checkpoint.line'}
         && ($c->{config}{'recover.supply'} // '') !~ /^spawn/;
     return '';
 }
@@ -65,8 +69,14 @@ sub leftovers {
     return grep { !m{/(?:sm_segment|vader_segment|btl_|pmix|prte|ompi|openmpi)[^/]*} && !/$slots/ } @{ $r->{left} };
 }
 
+# Lines of crashes, of differences between a replay and the first execution, and of refused configurations.
+my $crash = qr/^(.*(?:Process\ received\ signal|Signal:\ (?:Segm|Abor|Bus|Float)|AddressSanitizer|runtime\ error:
+    |killed\ by\ signal\ (?:4|6|7|8|11)\b).*)$/mx;
+my $differs = qr/^(.*(?:is not what it was|does not take the same course|in the replay of set-up).*)$/m;
+my $refusal = qr/^ftkit: error: (?:process \d+: |rank \d+: )?((?:unknown|configuration|.* needs |cannot begin).*)$/m;
+
 # Judge a run.  Returns { verdict, detail, repairs, relaunches, crashes }: right, "stop: REASON" and refused
-# are no failures; the others are "hang", "wrong result", "lying exit code", "stop without a reason",
+# are no failures; the others are "hang", "crash", "wrong result", "lying exit code", "stop without a reason",
 # "needless stop", "difference", "leftover".
 sub judge {
     my ($c, $r, $want) = @_;
@@ -74,36 +84,32 @@ sub judge {
     my %j = (repairs => scalar(() = $log =~ /^ftkit: .*repaired in /mg),
         relaunches => scalar(() = $log =~ /^ftkit run: .*relaunching/mg), crashes => [crashes($log)]);
     my $end = sub { return { %j, verdict => $_[0], detail => $_[1] // '' } };
-    return $end->('hang', sprintf('%.0f s are over', $r->{seconds})) if $r->{rc} == 124 || $log =~ /^guard: [\d.]+ s are over/m;
+    return $end->('hang', sprintf('%.0f s', $r->{seconds})) if $r->{rc} == 124 || $log =~ /^guard: [\d.]+ s are over/m;
+    return $end->('crash', $1) if !@{ $j{crashes} } && $log =~ $crash;
     my $same = !grep { $_ ne $want } @{ $r->{results} };
     my $none = grep { $_ eq '' } @{ $r->{results} };
     return $end->('wrong result', 'rc 0, ' . substr("@{ $r->{results} }", 0, 200)) if $r->{rc} == 0 && !$same && !$none;
     return $end->('lying exit code', 'rc 0 without a result') if $r->{rc} == 0 && $none;
     return $end->('wrong result', $1) if $log =~ /^(BAD step .*)$/m;
-    return $end->('difference', $1) if $log =~ /^(.*(?:is not what it was|does not take the same course|in the replay of set-up).*)$/m
-        && $c->{config}{'log.enabled'} && !grep {/^(?:flip|\S+corrupt)/} @{ $c->{faults} };
+    return $end->('difference', $1) if $log =~ $differs && !grep {/^(?:flip|\S+corrupt)/} @{ $c->{faults} };
     return $end->('leftover', 'communicators: ' . $1) if $log =~ /^(handles: .*)$/m;
     return $end->('leftover', $1) if $log =~ /^(guard: left behind.*)$/m && $r->{rc} == 0;
-    if ($r->{rc} == 0) {
-        my @left = leftovers($c, $r);
-        return $end->('leftover', "@left[0 .. ($#left > 5 ? 5 : $#left)]") if @left;
-        return $end->('right');
-    }
-    return $end->('right', 'a rank died at the end') if $same && died_at_end({ log => $log, rc => $r->{rc}, faults => $r->{faults} });
-    my ($refused) = $log =~ /^ftkit: error: (?:process \d+: |rank \d+: )?((?:unknown|configuration|.* needs |cannot begin).*)$/m;
+    my @left = leftovers($c, $r);
+    my $ends_clean = sub { return @left ? $end->('leftover', join(' ', splice(@left, 0, 6))) : $end->(@_) };
+    return $ends_clean->('right') if $r->{rc} == 0;
+    return $ends_clean->('right', 'a rank died at the end') if $same && died_at_end({ %$r, log => $log });
+    my ($refused) = $log =~ $refusal;
     return $end->('refused', $refused) if $refused && !@{ $r->{faults} } && $r->{rc} <= 2;
     my ($reason) = map { $_->[0] } grep { $log =~ $_->[1] } @reasons;
     return $end->($same ? 'lying exit code' : 'stop without a reason', "rc $r->{rc}") if !$reason;
     my $duty = duty($c, $reason, $log);
     return $end->('needless stop', "$duty, and it stopped: $reason") if $duty;
-    my @left = leftovers($c, $r);
-    return $end->('leftover', "@left[0 .. ($#left > 5 ? 5 : $#left)]") if @left;
-    return $end->("stop: $reason");
+    return $ends_clean->("stop: $reason");
 }
 
 # The verdicts that are failures.
 sub reds {
-    return ('hang', 'wrong result', 'lying exit code', 'stop without a reason', 'needless stop', 'difference',
+    return ('hang', 'crash', 'wrong result', 'lying exit code', 'stop without a reason', 'needless stop', 'difference',
         'leftover', 'no undisturbed run');
 }
 

@@ -43,7 +43,8 @@ for my $p (FtkitLog::programs(), FtkitLog::call_programs(), FtkitLog::ahead_prog
     my @kinds = 'log';
     push(@kinds, 'apart') if $title !~ /-m wildcard$/;
     push(@kinds, 'refuse') if $title =~ /^(?:wavefront|transpose)$/;
-    push(@kinds, 'relaxed') if $title =~ /^(?:irregular -m ordered|collect|calls -m (?:blocking|nonblocking|persistent|cancel))$/;
+    push(@kinds, 'relaxed')
+        if $title =~ /^(?:irregular -m ordered|collect|calls -m (?:blocking|nonblocking|persistent|cancel))$/;
     push(@kinds, 'replicas') if $title =~ /^(?:wavefront|transpose|halo3d|comms|collect|inters)$|-m halo$/;
     add($name, "@kinds", path => "mpi/$p->{name}", args => $p->{args} // [], steps => $p->{steps},
         $p->{fixed} ? (n => [4, 6]) : (), messages => $p->{messages} // 40);

@@ -23,7 +23,8 @@ my $own_shm;   # whether jobs have a /dev/shm of their own
 # The environment of a case in a directory.
 sub environment {
     my ($c, $work) = @_;
-    my %env = map { $_ => $ENV{$_} } grep { !/^(?:FTKIT|SLURM|OMPI_MCA|PRTE_MCA|PMIX)_/ || $_ eq 'FTKIT_GUARD' } keys %ENV;
+    my @names = grep { !/^(?:FTKIT|SLURM|OMPI_MCA|PRTE_MCA|PMIX)_/ || $_ eq 'FTKIT_GUARD' } keys %ENV;
+    my %env = map { $_ => $ENV{$_} } @names; # settings of the user are not for jobs
     @env{qw(OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM)} = (1, 1) if $> == 0;
     $env{ 'FTKIT_' . uc($_ =~ tr/./_/r) } = $c->{config}{$_} for keys %{ $c->{config} };
     $env{FTKIT_LEVEL_MEMORY_DIRECTORY} = "$work/slots" if ($c->{config}{'level.memory.place'} // '') eq 'file';
@@ -62,13 +63,15 @@ sub mpirun_of {
         map {m{(\d+)$}} glob('/proc/[0-9]*');
 }
 
+sub is_open { my ($work) = @_; return grep { slurp($_) =~ /"event":"open"/ } glob("$work/events/*.jsonl") }
+
 # Faults from outside, at moments that count from the opening of the context.  Returns those that came to pass.
 sub outside {
     my ($c, $work, $span) = @_;
     my @passed;
     for my $f (grep {/^drop |^kill mpirun/} @{ $c->{faults} }) {
         my ($what, $at) = $f =~ /^\w+ (\w+) at ([\d.]+)/;
-        for (my $end = time() + 20; time() < $end && !grep { slurp($_) =~ /"event":"open"/ } glob("$work/events/*.jsonl");) {
+        for (my $end = time() + 20; time() < $end && !is_open($work);) {
             sleep(0.01);
         }
         sleep($at * $span);
@@ -82,8 +85,8 @@ sub outside {
 # The files below a directory, by their paths in it; directories only where they are empty.
 sub files_in {
     my ($dir) = @_;
-    my @files = map { s{^\Q$dir\E/}{}r } split(/\n/, qx(find '$dir' -mindepth 1 \\( ! -type d -o -empty \\) 2>/dev/null));
-    return sort @files;
+    my $found = qx(find '$dir' -mindepth 1 \\( ! -type d -o -empty \\) 2>/dev/null);
+    return sort map { s{^\Q$dir\E/}{}r } split(/\n/, $found);
 }
 
 # Run a case for at most so many seconds.  Returns rc, log, results (of each plane), faults that came to
@@ -96,9 +99,11 @@ sub run {
     my ($rules, @command) = command($c, $work, $span // 1);
     my %env = (environment($c, $work), $rules ne '' ? (FTKIT_FAULT => $rules) : ());
     my @guard = (top() . '/scripts/guard', $limit, '--', @command);
-    @guard = ('unshare', '-m', '--propagation', 'private', 'sh', '-c', 'mount -t tmpfs none /dev/shm || exit 98; "$@"; rc=$?;'
-            . " find /dev/shm -mindepth 1 ! -type d >'$work/shm'; exit \$rc", 'sh', @guard) if $own_shm;
-    write_file("$work/command", join(' ', (map {"$_='$env{$_}'"} grep {/^FTKIT_/} sort keys %env), map {"'$_'"} @command) . "\n");
+    my $inside = 'mount -t tmpfs none /dev/shm || exit 98; "$@"; rc=$?;'
+        . " find /dev/shm -mindepth 1 ! -type d >'$work/shm'; exit \$rc";
+    @guard = ('unshare', '-m', '--propagation', 'private', 'sh', '-c', $inside, 'sh', @guard) if $own_shm;
+    my @settings = map {"$_='$env{$_}'"} grep {/^FTKIT_/} sort keys %env;
+    write_file("$work/command", join(' ', @settings, map {"'$_'"} @command) . "\n");
     my $start = time();
     $child = fork() // die("fork: $!\n");
     if (!$child) {
