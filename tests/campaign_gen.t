@@ -48,7 +48,8 @@ for my $axis (sort keys %axes) {
 push(@missing, grep { !$seen{program}{$_} } Programs::names(), 'script together', 'script apart');
 is("@missing", '', "... with each value, program and kind of fault");
 cmp_ok(scalar(keys %{ $seen{faults} }), '>=', 11, '... and ' . join(', ', sort keys %{ $seen{faults} }));
-my @absent = grep { !-x build() . "/$_" && (!/^ftests/ || -d build() . '/ftests') } map { Programs::find($_)->{path} } Programs::names(), 'script:1:together';
+my @paths = map { Programs::find($_)->{path} } Programs::names(), 'script:1:together';
+my @absent = grep { !-x build() . "/$_" && (!/^ftests/ || -d build() . '/ftests') } @paths;
 SKIP: {
     skip('programs of the message log need ULFM', 1) if ($ENV{MPI_KIND} // 'ulfm') ne 'ulfm';
     is("@absent", '', '... all programs are there');
@@ -56,14 +57,16 @@ SKIP: {
 
 # ---- the command ---------------------------------------------------------------------------------------
 
-my %plain = (seed => 1, number => 2, program => 'solver', n => 4, spares => 2, replicas => 1, nodes => 1, relaunch => 0,
-    late => 0, config => { 'checkpoint.period' => '5 calls', 'level.hdf5.enabled' => 'false' }, faults => ['app.mid:1:9:kill']);
+my %plain = (seed => 1, number => 2, program => 'solver', n => 4, spares => 2, replicas => 1, nodes => 1,
+    relaunch => 0, late => 0, faults => ['app.mid:1:9:kill'],
+    config => { 'checkpoint.period' => '5 calls', 'level.hdf5.enabled' => 'false' });
 {
     my ($rules, @command) = Runner::command({ %plain, nodes => 3, faults => [ 'app.mid:1:9:kill', 'kill node 2 at 0.50',
                 'flip rank 1 at 0.25', 'drop sets at 0.10' ] }, '/w', 2);
     is($rules, 'app.mid:1:9:kill', 'a command: faults at points are rules');
     my $text = "@command";
-    like($text, qr/--emulate-nodes 4 --kill node 2 at 1\.000 s --flip rank 1 at 0\.500 s -- /, '... others are options');
+    like($text, qr/--emulate-nodes 4 --kill node 2 at 1\.000 s --flip rank 1 at 0\.500 s -- /,
+        '... others are options');
     unlike($text, qr/drop/, '... or come from outside');
 }
 
@@ -78,6 +81,7 @@ sub verdict {
 is(verdict({})->{verdict}, 'right', 'the judge: a run with the result');
 is(verdict({})->{repairs}, 1, '... and its repairs');
 my $lost = "ftkit: error: there are no files, and no copy or parity is left that makes up for the segment\n";
+my $spares = "ftkit: 1 of 4 ranks lost, 0 spares left: the job has to be relaunched\n";
 for my $red (
     ['hang', { rc => 124 }], ['hang', { log => "guard: 60 s are over: x\n" }],
     ['crash', { log => "[vm:7] *** Process received signal ***\n" }],
@@ -87,10 +91,10 @@ for my $red (
     ['lying exit code', { results => [''] }], ['lying exit code', { rc => 1 }],
     ['stop without a reason', { rc => 137, results => [''] }], ['stop without a reason', { rc => 139, results => [''] }],
     ['needless stop', { rc => 1, results => [''], log => $lost }],
-    ['needless stop', { rc => 1, results => [''], log => $lost }, relaunch => 1, faults => [qw(ckpt.voted:0:1:kill app.mid:1:2:kill)]],
+    ['needless stop', { rc => 1, results => [''], log => $lost }, relaunch => 1,
+        faults => [qw(ckpt.voted:0:1:kill app.mid:1:2:kill)]],
     ['needless stop', { rc => 1, results => [''], log => $lost }, faults => ['kill node 2 at 0.50']],
-    ['needless stop', { rc => 1, results => [''], log => "ftkit: 1 of 4 ranks lost, 0 spares left: the job has to be relaunched\n" },
-        faults => ['log.send:0:1:kill']],
+    ['needless stop', { rc => 1, results => [''], log => $spares }, faults => ['log.send:0:1:kill']],
     ['leftover', { left => ['/dev/shm/ftkit-slot-1'] }], ['leftover', { left => ['TMPDIR/ftkit-run.x'] }],
     ['leftover', { log => "handles: 2 communicators\n" }], ['leftover', { log => "guard: left behind: solver (7)\n" }],
     ['difference', { log => "ftkit: a message is not what it was\n" }, config => { 'log.enabled' => 'true' }],
@@ -101,7 +105,8 @@ for my $red (
     ok(Judge::is_red($got), '... is red');
 }
 for my $allowed (
-    ['stop: no copy is left', { rc => 1, results => [''], log => $lost }, faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]],
+    ['stop: no copy is left', { rc => 1, results => [''], log => $lost },
+        faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]],
     ['right', { left => ['/dev/shm/sm_segment.h.0.1'] }],
     ['refused', { rc => 1, results => [''], faults => [], log => "ftkit: error: configuration: x needs y\n" }],
 ) {
@@ -115,13 +120,15 @@ is_deeply([Judge::crashes("[h:1] [ 3] libmpi.so(era_mark_process_failed+0x1)\n")
 
 # ---- the shrinker ----------------------------------------------------------------------------------------
 
-my $big = { %plain, replicas => 1, nodes => 3, n => 6, late => 1, relaunch => 1, spares => 3, config => { 'checkpoint.period' => '5 calls',
+my $big = { %plain, nodes => 3, n => 6, late => 1, relaunch => 1, spares => 3,
+    config => { 'checkpoint.period' => '5 calls',
         'log.enabled' => 'true', 'log.teams' => 'rank', 'log.determinants' => 'causal', 'level.memory.scheme' => 'xor',
         'level.memory.place' => 'file', 'level.hdf5.every' => '1 sets', 'level.hdf5.compress' => 'deflate' },
     faults => [ 'app.mid:1:9:kill', 'kill rank 2 at 0.50', 'repair.plan:0:1:kill' ] };
 my $planted = sub {
     my ($c) = @_;
-    return ($c->{config}{'level.memory.scheme'} // '') eq 'xor' && grep { $_ eq 'repair.plan:0:1:kill' } @{ $c->{faults} };
+    return ($c->{config}{'level.memory.scheme'} // '') eq 'xor'
+        && grep { $_ eq 'repair.plan:0:1:kill' } @{ $c->{faults} };
 };
 my ($small, $tries) = Shrinker::shrink($big, $planted, 100);
 is(Case::text($small), Case::text({ %plain, n => 6, spares => 1, config => { 'checkpoint.period' => '5 calls',

@@ -83,7 +83,7 @@ sub judge {
     my $log = $r->{log} =~ tr/\0//dr;
     my %j = (repairs => scalar(() = $log =~ /^ftkit: .*repaired in /mg),
         relaunches => scalar(() = $log =~ /^ftkit run: .*relaunching/mg), crashes => [crashes($log)]);
-    my $end = sub { return { %j, verdict => $_[0], detail => $_[1] // '' } };
+    my $end = sub { return { %j, verdict => $_[0], detail => ($_[1] // '') =~ s/\s+/ /gr } };
     return $end->('hang', sprintf('%.0f s', $r->{seconds})) if $r->{rc} == 124 || $log =~ /^guard: [\d.]+ s are over/m;
     return $end->('crash', $1) if !@{ $j{crashes} } && $log =~ $crash;
     my $same = !grep { $_ ne $want } @{ $r->{results} };
