@@ -84,10 +84,12 @@ my $lost = "ftkit: error: there are no files, and no copy or parity is left that
 my $spares = "ftkit: 1 of 4 ranks lost, 0 spares left: the job has to be relaunched\n";
 for my $red (
     ['hang', { rc => 124 }], ['hang', { log => "guard: 60 s are over: x\n" }],
+    ['hang', { rc => 1, results => [''], log => "ftkit: error: a repair has not ended for 12.1 s: ending the job\n" }],
     ['crash', { log => "[vm:7] *** Process received signal ***\n" }],
     ['crash', { log => "ftkit run: rank 1 was killed by signal 11\n" }],
     ['wrong result', { results => ["OK 2\n"] }], ['wrong result', { results => [ "OK 1\n", "OK 2\n" ] }],
     ['wrong result', { rc => 1, results => [''], log => "BAD step 3\n$lost" }],
+    ['lying exit code', { rc => 1, log => "ftkit run: rank 4 was killed by signal 9 when all contexts were closed\n" }],
     ['lying exit code', { results => [''] }], ['lying exit code', { rc => 1 }],
     ['stop without a reason', { rc => 137, results => [''] }], ['stop without a reason', { rc => 139, results => [''] }],
     ['needless stop', { rc => 1, results => [''], log => $lost }],
@@ -108,6 +110,10 @@ for my $allowed (
     ['stop: no copy is left', { rc => 1, results => [''], log => $lost },
         faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]],
     ['right', { left => ['/dev/shm/sm_segment.h.0.1'] }],
+    ['right', { rc => 1, log => "ftkit run: rank 4 was killed by a signal on another node when all contexts were closed\n" },
+        faults => ['kill node 3 at 0.62']],
+    ['right', { log => "ftkit: in the replay of set-up x (the record of its set-up could not be read): start again\n" },
+        relaunch => 1],
     ['refused', { rc => 1, results => [''], faults => [], log => "ftkit: error: configuration: x needs y\n" }],
 ) {
     my ($want, $run, %case) = @$allowed;

@@ -81,6 +81,8 @@ my $refusal = qr/^ftkit: error: (?:process \d+: |rank \d+: )?((?:unknown|configu
 sub judge {
     my ($c, $r, $want) = @_;
     my $log = $r->{log} =~ tr/\0//dr;
+    # a line that was in no file yet is lost, and the job starts again
+    $log =~ s/^.*record of its set-up could not be read.*\n//gm if $c->{relaunch};
     my %j = (repairs => scalar(() = $log =~ /^ftkit: .*repaired in /mg),
         relaunches => scalar(() = $log =~ /^ftkit run: .*relaunching/mg), crashes => [crashes($log)]);
     my $end = sub { return { %j, verdict => $_[0], detail => ($_[1] // '') =~ s/\s+/ /gr } };
@@ -97,11 +99,14 @@ sub judge {
     my @left = leftovers($c, $r);
     my $ends_clean = sub { return @left ? $end->('leftover', join(' ', splice(@left, 0, 6))) : $end->(@_) };
     return $ends_clean->('right') if $r->{rc} == 0;
-    return $ends_clean->('right', 'a rank died at the end') if $same && died_at_end({ %$r, log => $log });
+    my $late = (grep {/^kill /} @{ $c->{faults} }) && $log =~ /killed by a? ?signal.* when all contexts were closed/;
+    return $ends_clean->('right', 'a rank died at the end') if $same && ($late || died_at_end({ %$r, log => $log }));
     my ($refused) = $log =~ $refusal;
     return $end->('refused', $refused) if $refused && !@{ $r->{faults} } && $r->{rc} <= 2;
     my ($reason) = map { $_->[0] } grep { $log =~ $_->[1] } @reasons;
     return $end->($same ? 'lying exit code' : 'stop without a reason', "rc $r->{rc}") if !$reason;
+    # only a spawn may hang (docs/limits.md)
+    return $end->('hang', $1) if $log =~ /^(.*a repair has not ended.*)$/m && $log !~ /spawning \d+ process/;
     my $duty = duty($c, $reason, $log);
     return $end->('needless stop', "$duty, and it stopped: $reason") if $duty;
     return $ends_clean->("stop: $reason");
