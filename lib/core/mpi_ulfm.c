@@ -216,10 +216,23 @@ void ftk_mpi_free_agreed(void)
     agreed.n = 0;
 }
 
+/* Open MPI 5.0 makes one communicator at a time, that of the parent with the lowest number first.  A
+ * failure that interrupts MPI_Comm_dup or MPI_Comm_split leaves the number of the parent behind, and
+ * communicators of parents with higher numbers wait for it for ever.  MPI_COMM_SELF has a lower number
+ * than any of ours, and a duplicate of it removes what was left. */
+static int forget_interrupted(void)
+{
+    MPI_Comm self;
+    int rc = MPI_Comm_dup(MPI_COMM_SELF, &self);
+    return rc == MPI_SUCCESS ? MPI_Comm_free(&self) : rc;
+}
+
 int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live)
 {
     note_agreement(comm);
-    int rc = MPIX_Comm_shrink(comm, live);
+    int rc = forget_interrupted();
+    if (rc == MPI_SUCCESS)
+        rc = MPIX_Comm_shrink(comm, live);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(*live, MPI_ERRORS_RETURN);
     return rc;
