@@ -211,6 +211,10 @@ SKIP: {
         like($out, qr/--tag-output prog -n 'it'\\''s'$/m, 'the program comes last, quoted');
         job($ftkit, 'run', '-n', 1, '--spares', 0, '--print', 'prog');
         unlike($out, qr/oversubscribe|yield/, 'one rank does not crowd a core');
+        job($ftkit, 'run', '-n', 1000, '--spares', 0, '--no-relaunch', '--host', 'h1:500,h2:500', '--mpirun-arg',
+            '--display', '--mpirun-arg', 'map', '--mpirun-arg', '--do-not-launch', 'true');
+        is(join(' ', $out =~ /Data for node: (h\d\s+.*Num procs: \d+)$/mg) =~ s/\s+.*?procs://gr, 'h1 500 h2 500',
+            'more processes than cores: each node has its part') or diag(substr($out, 0, 2000), $err);
       SKIP: {
             # two hardware threads of one core, as the kernel tells it
             my $list = 'topology/thread_siblings_list';
@@ -546,7 +550,7 @@ chmod 0755, "$tmp/lose", "$tmp/agent";
     like($err, qr/node $_ does not answer; going on without it/, "... $_") for qw(n2 n4);
     like($out, qr/^args 0:.* --host n1:2,n2:2,localhost,n3:4,n4 prog$/m, '... at first all');
     like($out, qr/^args 1:.* --host n1:2,localhost,n3:4 prog$/m, '... then the others');
-    like($out, qr/^args 1:.*--oversubscribe/m, '... with all ranks') if $ulfm;
+    like($out, qr/^args 1:.*--map-by slot:OVERSUBSCRIBE /m, '... with all ranks') if $ulfm;
     open my $f, '>', "$tmp/nodes";
     print $f "n1 slots=2\n  n2 slots=2\n# n2\nn3:2\n";
     close $f;

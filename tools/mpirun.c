@@ -322,6 +322,22 @@ void ftk_mpirun_variables(const struct ftk_run *r, int part, struct ftk_list *cm
     ftk_list_add(cmd, "LD_PRELOAD=%s%s%s", others, *others ? ":" : "", r->layer);
 }
 
+/* More processes than slots.  With --oversubscribe alone Open MPI 5.0 puts all processes on the
+ * first node. */
+static void add_oversubscribe(const struct ftk_run *r, struct ftk_list *cmd)
+{
+    static const char *const own[] = { "--map-by", "-map-by", "--oversubscribe", "-oversubscribe" };
+    bool maps = false;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        maps = maps || ftk_list_has(&r->extra, own[i], strlen(own[i]));
+    if (r->nodes > 1 && !maps) {
+        ftk_list_add(cmd, "--map-by");
+        ftk_list_add(cmd, "slot:OVERSUBSCRIBE");
+    } else {
+        ftk_list_add(cmd, "--oversubscribe");
+    }
+}
+
 void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
 {
     ftk_list_add(cmd, "%s", r->mpirun);
@@ -336,7 +352,7 @@ void ftk_mpirun_command(const struct ftk_run *r, struct ftk_list *cmd)
         if (r->emulate > 0)
             ftk_emulate_arguments(r, cmd); /* includes :OVERSUBSCRIBE */
         else if (r->over_slots || r->gone.n > 0)
-            ftk_list_add(cmd, "--oversubscribe");
+            add_oversubscribe(r, cmd);
         if (r->slurm.n > 0)
             ftk_slurm_arguments(r, cmd);
         if (r->crowded || r->gone.n > 0)
