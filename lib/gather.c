@@ -258,6 +258,14 @@ static int compare(
     return rc == FTKIT_OK ? compare_teams(ctx, c) : rc;
 }
 
+/* All live processes have left MPI_Init: from now on the opening goes on without a lost node. */
+static void say_met(const struct ftkit_ctx *ctx, const struct comparing *c)
+{
+    int rank = -1;
+    if (MPI_Comm_rank(c->s, &rank) == MPI_SUCCESS && rank == 0)
+        ftk_run_state("met %s", ctx->cfg.name);
+}
+
 int ftk_gather(
     struct ftkit_ctx *ctx, MPI_Comm comm, int local, bool repair, uint64_t *job, MPI_Comm *start)
 {
@@ -272,11 +280,12 @@ int ftk_gather(
             return ftk_fail_mpi(mrc, "gathering the processes");
         if (from != comm)
             ftk_mpi_free(&from);
+        c.s = *start;
+        say_met(ctx, &c);
         (void)FTK_FAULT("open.gathered");
         mrc = MPI_Comm_size(comm, &c.size);
         if (mrc != MPI_SUCCESS)
             return ftk_fail_mpi(mrc, "gathering the processes");
-        c.s = *start;
         int rc = compare(ctx, &c, local, repair, job);
         if (!c.peers)
             ftk_mpi_revoke(*start);

@@ -2,6 +2,7 @@
  *
  * The library writes (lib/core/run_state.c):
  *
+ *     met CONTEXT       all live processes open a context: none is in MPI_Init
  *     open CONTEXT      rank 0 has opened a context
  *     closed CONTEXT    ... and closed it properly
  *     set N CONTEXT     checkpoint set N is durable on the file system
@@ -224,7 +225,10 @@ static void library_line(struct ftk_state *s, char *line)
     char *rest = line + strcspn(line, " ");
     if (*rest)
         *rest++ = '\0';
-    if (strcmp(line, "open") == 0) {
+    if (strcmp(line, "met") == 0) {
+        t->met = true;
+        t->early_loss = false; /* the processes have met without those of the node */
+    } else if (strcmp(line, "open") == 0) {
         context_of(s, rest)->open++;
         t->opened = true;
         t->hopeless[0] = t->busy[0] = '\0'; /* an earlier open had failed; this one has succeeded */
@@ -381,7 +385,7 @@ static void take_node(struct ftk_state *s, const char *text)
 {
     if (!strstr(text, " is lost"))
         return;
-    s->facts.early_loss = s->facts.early_loss || !s->facts.opened;
+    s->facts.early_loss = s->facts.early_loss || !s->facts.met;
 }
 
 /* "[host:4711] [prterun-host-4711@0,0] errmgr:dvm: ..."; false: not one of the lines that we

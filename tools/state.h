@@ -31,6 +31,7 @@ void ftk_end_add(struct ftk_end **v, size_t *n, size_t *room, const struct ftk_e
 
 /* Facts that the library has written so far. */
 struct ftk_state_facts {
+    bool met;    /* the processes, to open a context */
     bool opened; /* a context */
     bool repaired;
     int code; /* exit code that a process has announced, 0: none */
@@ -47,7 +48,7 @@ struct ftk_state_facts {
     uint64_t halted;    /* durable set of the halt, 0: none */
     uint64_t set;       /* newest durable set, 0: none */
     int nsets;          /* number of sets that have become durable */
-    bool early_loss;    /* mpirun has survived the loss of a node before a context was opened */
+    bool early_loss;    /* mpirun has survived the loss of a node before the processes have met */
 };
 
 struct ftk_state; /* of one attempt */

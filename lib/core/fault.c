@@ -5,8 +5,11 @@
 #include "ftk.h"
 
 #ifdef FTK_FAULTS
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -95,6 +98,33 @@ static int be_late(void)
     return 0;
 }
 
+/* Kill all processes of this node, among them its daemon.  A relaunch does not find the node again.
+ * Only of an emulated node, which has a name space for its name: see tools/emulate.c. */
+static void lose_node(void)
+{
+    char node[64] = "", path[PATH_MAX], own[64] = "", other[64];
+    const char *state = getenv("FTKIT_RUN_STATE"), *slash = state ? strrchr(state, '/') : NULL;
+    DIR *all = opendir("/proc");
+    if (gethostname(node, sizeof node - 1) != 0 || strncmp(node, "ftnode", 6) != 0 || !slash || !all
+        || readlink("/proc/self/ns/uts", own, sizeof own - 1) <= 0)
+        abort(); /* all processes of the machine would be killed */
+    snprintf(path, sizeof path, "%.*s/gone-%s", (int)(slash - state), state, node);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || close(fd) != 0)
+        abort();
+    for (const struct dirent *e; (e = readdir(all));) {
+        const pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)atoi(e->d_name) : getpid();
+        snprintf(path, sizeof path, "/proc/%.20s/ns/uts", e->d_name);
+        ssize_t n = pid != getpid() ? readlink(path, other, sizeof other - 1) : -1;
+        other[n > 0 ? n : 0] = '\0';
+        if (strcmp(other, own) == 0)
+            (void)kill(pid, SIGKILL); /* it may have ended */
+    }
+    (void)closedir(all);
+    kill(getpid(), SIGKILL);
+    pause();
+}
+
 static int act(const struct rule *r)
 {
     if (strcmp(r->action, "late") == 0)
@@ -104,6 +134,8 @@ static int act(const struct rule *r)
         kill(getpid(), SIGKILL);
         pause();
     }
+    if (strcmp(r->action, "node") == 0)
+        lose_node();
     if (strcmp(r->action, "stop") == 0) {
         kill(getpid(), SIGSTOP);
         return 0;
