@@ -134,12 +134,46 @@ static void say_replicas(
         ctx->cfg.replicas == 2 ? "one replica" : "all replicas but one", memory);
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+/* The most ranks of a node.  Without memory for a sorted list: 0, and nothing is said. */
+static int most_ranks(const struct ftkit_ctx *ctx)
+{
+    const size_t n = (size_t)ctx->nranks;
+    int most = 0, here = 0;
+    int *sorted = malloc(n * sizeof *sorted);
+    if (!sorted)
+        return 0;
+    memcpy(sorted, ctx->domain, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_number);
+    for (size_t i = 0; i < n; i++) {
+        here = i > 0 && sorted[i] == sorted[i - 1] ? here + 1 : 1;
+        most = here > most ? here : most;
+    }
+    free(sorted);
+    return most;
+}
+
+/* Write how many ranks the loss of a node takes, when there are fewer spares: recover.supply says
+ * how the others are replaced. */
+static void say_need(const struct ftkit_ctx *ctx, char *text, size_t bytes)
+{
+    const int most = ctx->mode != FTKIT_MODE_RESTART ? most_ranks(ctx) : 0;
+    text[0] = '\0';
+    if (most > ctx->nspares && most < ctx->nranks)
+        snprintf(text, bytes, " (a node has %d rank%s)", most, FTK_S(most));
+}
+
 /* Report in one line the losses that the configuration survives. */
 void ftk_say_plan(const struct ftkit_ctx *ctx)
 {
     const struct ftk_level *l = &ctx->level[FTK_LEVEL_MEMORY];
     int alone = l->layout.alone;
-    char survives[320] = "no loss of a process without files";
+    char survives[320] = "no loss of a process without files", need[48];
     if (ctx->rank != 0)
         return;
     if (l->scheme->copies > 0 && ctx->nranks > 1)
@@ -148,8 +182,9 @@ void ftk_say_plan(const struct ftkit_ctx *ctx)
         say_groups(ctx, l, survives, sizeof survives);
     else if (ctx->cfg.replicas > 1 && ftk_scheme_keeps(ctx->cfg.scheme))
         say_replicas(ctx, l, survives, sizeof survives);
-    ftk_report(FTKIT_INFO, "context %s: %d rank%s, %d spare%s, %s; %s; memory survives %s",
-        ctx->cfg.name, ctx->nranks, FTK_S(ctx->nranks), ctx->nspares, FTK_S(ctx->nspares),
+    say_need(ctx, need, sizeof need);
+    ftk_report(FTKIT_INFO, "context %s: %d rank%s, %d spare%s%s, %s; %s; memory survives %s",
+        ctx->cfg.name, ctx->nranks, FTK_S(ctx->nranks), ctx->nspares, FTK_S(ctx->nspares), need,
         ctx->mode == FTKIT_MODE_RESTART ? "restart only"
         : ctx->mode == FTKIT_MODE_TEAM  ? "repair in the job by teams"
                                         : "repair in the job",

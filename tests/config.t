@@ -221,6 +221,21 @@ for my $case (@odd) {
     job_of($env, @$args);
     like(join("\n", @{ $all->{warnings} }), $why, '... in JSON, too');
 }
+
+# the node that takes more ranks along than other nodes have spares
+my $lost = 'A node with \d+ ranks? may be lost, and other nodes have \d+ spares?: ';
+for my $case (['spare, spawn, end', [qw(--ranks 4 --spares 1 --nodes 2)], '2 ranks .* have 0 spares: the others are spawned'],
+    ['spare, shrink', [qw(--ranks 6 --spares 0 --nodes 3)], '2 ranks .* have 0 spares: the job goes on without the others'],
+    ['spare, end', [qw(--ranks 6 --spares 1 --nodes 3)], '2 ranks .* have 0 spares: the job ends, and ftkit run relaunches it'],
+    ['spare, end', [qw(--ranks 8 --spares 4 --nodes 3)], undef],
+    ['spare, spawn, end', [qw(--ranks 4 --spares 1 --nodes 1)], undef])
+{
+    my ($supply, $args, $says) = @$case;
+    next if !$ulfm;
+    my $text = config({ FTKIT_RECOVER_SUPPLY => $supply }, @$args);
+    $says ? like($text, qr/A node with $says\.$/m, "@$args, $supply: $says")
+        : unlike($text, qr/$lost/, "@$args, $supply: enough spares, or no other node");
+}
 if (!$ulfm) {
     config(@eight);
     like(warns(), qr/built for an MPI without ULFM/, 'a warning: no repair in the job');

@@ -132,6 +132,29 @@ static void loss_text(const struct ftk_survival *s, char out[64])
         s->k, (s->k == 1 ? one : more)[s->loss]);
 }
 
+/* The node whose loss leaves most ranks without a spare: a spare of this node is lost, too. */
+static void print_spares(const struct ftk_job *job, FILE *out)
+{
+    const struct ftk_world *w = &job->w;
+    const struct ftk_config *c = job->cfg;
+    int worst = 0, missing = 0;
+    const char *then = "the job ends, and ftkit run relaunches it";
+    for (int n = 0; n < w->nnodes; n++) {
+        int more = w->first[n + 1] - w->first[n] - (w->nspares - w->spares[n]);
+        worst = more > missing ? n : worst;
+        missing = more > missing ? more : missing;
+    }
+    const int ranks = w->first[worst + 1] - w->first[worst];
+    if (missing == 0)
+        return;
+    for (int i = c->nsupply - 1; i >= 0 && ranks < w->nranks; i--)
+        then = c->supply[i] == FTK_SUPPLY_SPAWN    ? "the others are spawned"
+               : c->supply[i] == FTK_SUPPLY_SHRINK ? "the job goes on without the others"
+                                                   : then;
+    fprintf(out, "  A node with %d rank%s may be lost, and other nodes have %d spare%s: %s.\n",
+        ranks, FTK_S(ranks), ranks - missing, FTK_S(ranks - missing), then);
+}
+
 static void print_losses(const struct ftk_job *job, FILE *out)
 {
     char text[64];
@@ -163,6 +186,8 @@ static void print_losses(const struct ftk_job *job, FILE *out)
         fprintf(out,
             "  +-, <, >: of a random sample, right with a probability of 99.9 %%. All other "
             "shares are counted.\n");
+    if (job->w.repairs != FTK_REPAIRS_NOTHING && job->w.nnodes > 1)
+        print_spares(job, out);
     if (job->w.repairs == FTK_REPAIRS_NODES && ftk_runtime_node_timeout(&silent_s) == 0)
         fprintf(out, "  A silent node counts as lost after about %d s (recover.node_timeout).\n",
             silent_s);
