@@ -45,7 +45,7 @@ my @apart = qw(apart.initiate apart.cut apart.counts apart.all apart.late apart.
 my @once = qw(open.begin open.gathered open.built open.end recover.begin recover.end finish.begin
     finish.end close.begin close.voted close.parted);
 my @durable = qw(durable.begin durable.written durable.manifest);
-my @flush = qw(flush.submit flush.told flush.submitted flush.begin flush.block flush.part flush.end);
+my @flush = qw(flush.submit flush.announced flush.submitted flush.begin flush.block flush.part flush.end);
 my @local = qw(local.begin local.sized local.copied local.sealed local.voted);
 my @repair = qw(repair.shrink repair.shrunk repair.census repair.plan repair.build repair.split
     repair.built repair.restore repair.restored repair.agree repair.agreed transfer.sized transfer.done
