@@ -77,8 +77,10 @@ for my $round (1 .. $rounds) {
     }
 }
 
-cmp_ok($known{$_}, '>', 0, "$_: determinants came from other nodes") for sort keys %known;
-cmp_ok($all, '>', 0, 'node: everybody goes back when they are lost');
+of_all_jobs(sub {
+    cmp_ok($known{$_}, '>', 0, "$_: determinants came from other nodes") for sort keys %known;
+    cmp_ok($all, '>', 0, 'node: everybody goes back when they are lost');
+});
 note(map {"$_: $known{$_} determinants of the lost were known\n"} sort keys %known);
 
 # relaxed: there are none.  What has gone back is held back from what comes too early.
@@ -125,7 +127,7 @@ for my $round (1 .. $rounds) {
         }
     }
 }
-cmp_ok($held_back, '>', 0, 'relaxed: messages have waited for their time');
+of_all_jobs(sub { cmp_ok($held_back, '>', 0, 'relaxed: messages have waited for their time') });
 
 # Both ranks of a pair that sends much to each other have gone back: neither has posted its
 # receive, and each waits for its send first.

@@ -33,7 +33,7 @@ sub numbers
 
 # A directory with the sets of a job that was killed: 4 and 5, at steps 9 and 12.
 my $made = scratch() . '/made';
-my $j = start($made, fault => 'app.mid:*:14:kill');
+my $j = basis(sub { return start($made, fault => 'app.mid:*:14:kill') });
 is(numbers($made), '4 5', 'a job that is killed leaves two sets') or diag($j->{log});
 
 sub again
@@ -82,7 +82,9 @@ $j = start($dir);
 whole_job($j, 'truncated parts in the newest set: told, the older one is used',
     qr/set 5 in \S+ is passed over: .*1000 bytes instead.*restored set 4 from files/s);
 ok(-s set($dir, 5, 'part-00000.h5') == 1000, '... and the newest is not overwritten');
-for my $how ('manifest', 'parts') {
+sub unusable
+{
+    my ($how) = @_;
     $dir = again();
     for my $n (4, 5) {
         $how eq 'parts' ? cut($dir, $n) : unlink(set($dir, $n, 'manifest'));
@@ -94,27 +96,39 @@ for my $how ('manifest', 'parts') {
     whole_job(start($dir, env => { FTKIT_RECOVER_START => 'fresh' }),
         '... with recover.start = fresh the job begins anew', qr/fresh start \(recover\.start\): the sets of earlier runs/);
     ok(index(`cd $dir/default.ftkit && sha256sum set-*/*`, $before) == 0, '... beside them') or diag($before);
-    next if $how eq 'parts';
+    return if $how eq 'parts';
     remove_tree(map { set($dir, $_, '') } grep { $_ > 5 } split(' ', numbers($dir)));
     command('repair', $dir);
     whole_job(start($dir), '... ftkit repair mends them', qr/restored set 5 from files/);
+    return;
+}
+
+for my $how ('manifest', 'parts') {
+    chain(sub { unusable($how) });
 }
 
 # a job that is killed in its very first set has nothing: it begins anew
+sub cut_off # asynchronous: whether the set is
+{
+    my ($point, $async) = @_;
+    $dir = scratch() . "/first-$point-$async";
+    my $rank = $point =~ /durable/ ? '*' : 0;
+    my %env = (FTKIT_LEVEL_HDF5_ASYNCHRONOUS => $async, FTKIT_LEVEL_HDF5_EVERY => '9 sets');
+    $j = start($dir, fault => "$point:$rank:1:kill", env => { %env, FTKIT_RECOVER_SUPPLY => 'end' });
+    ok($j->{rc} != 0 && @{ $j->{faults} } > 0, "a job is lost at $point") or diag($j->{log});
+    my ($there) = glob("$dir/default.ftkit/set-*/manifest");
+    my $like = $there ? qr/restored set \d+ from files/
+        : numbers($dir) eq '' ? qr/2 ranks/
+        : qr/set \d+ in \S+ is passed over: it was being written.*the job starts from the beginning/s;
+    whole_job(start($dir, env => \%env), "the first set is cut off at $point, asynchronous = $async", $like);
+    return;
+}
+
 for my $point ('durable.begin', 'durable.written', 'h5.part.rename', 'h5.manifest.write',
     'h5.manifest.rename', 'h5.manifest.dirsync') {
     for my $async ('false', 'true') {
         next if $async eq 'true' && $point =~ /^durable/;
-        $dir = scratch() . "/first-$point-$async";
-        my $rank = $point =~ /durable/ ? '*' : 0;
-        my %env = (FTKIT_LEVEL_HDF5_ASYNCHRONOUS => $async, FTKIT_LEVEL_HDF5_EVERY => '9 sets');
-        $j = start($dir, fault => "$point:$rank:1:kill", env => { %env, FTKIT_RECOVER_SUPPLY => 'end' });
-        ok($j->{rc} != 0 && @{ $j->{faults} } > 0, "a job is lost at $point") or diag($j->{log});
-        my ($there) = glob("$dir/default.ftkit/set-*/manifest");
-        my $like = $there ? qr/restored set \d+ from files/
-            : numbers($dir) eq '' ? qr/2 ranks/
-            : qr/set \d+ in \S+ is passed over: it was being written.*the job starts from the beginning/s;
-        whole_job(start($dir, env => \%env), "the first set is cut off at $point, asynchronous = $async", $like);
+        chain(sub { cut_off($point, $async) });
     }
 }
 
@@ -130,14 +144,16 @@ refused(start($dir, env => { FTKIT_RECOVER_START => 3 }), '... = 3, which is not
 cut($dir, 4);
 refused(start($dir, env => { FTKIT_RECOVER_START => 4 }), '... = 4, which is damaged',
     qr/set 4 cannot be used: .*1000 bytes instead/);
-$dir = again();
-$j = start($dir, env => { FTKIT_RECOVER_START => 'fresh' });
-whole_job($j, 'recover.start = fresh', qr/fresh start/);
-unlike($j->{log}, qr/restored set/, '... restores nothing');
-my @now = split(' ', numbers($dir));
-ok(@now == 4 && "@now[0, 1]" eq '4 5' && $now[2] > 5, '... the sets of the earlier run stay, beside two new ones')
-    or diag("@now");
-whole_job(start($dir), '... and the next start goes on from the new ones', qr/restored set $now[3] from files/);
+chain(sub {
+    $dir = again();
+    $j = start($dir, env => { FTKIT_RECOVER_START => 'fresh' });
+    whole_job($j, 'recover.start = fresh', qr/fresh start/);
+    unlike($j->{log}, qr/restored set/, '... restores nothing');
+    my @now = split(' ', numbers($dir));
+    ok(@now == 4 && "@now[0, 1]" eq '4 5' && $now[2] > 5, '... the sets of the earlier run stay, beside two new ones')
+        or diag("@now");
+    whole_job(start($dir), '... and the next start goes on from the new ones', qr/restored set $now[3] from files/);
+});
 
 # with ftkit run, fresh holds for the run and not for each attempt
 $dir = again();
@@ -175,7 +191,9 @@ like($out, qr/^program +cg$/m, 'ftkit show tells the program');
 
 # ---- whose slots -------------------------------------------------------------------------------
 
-for my $scheme (qw(own buddy)) {
+sub slots_of_others
+{
+    my ($scheme) = @_;
     my $slots = scratch() . "/slots-$scheme";
     make_path($slots, map {"$slots.$_"} qw(a b));
     my %slots = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LEVEL_MEMORY_PLACE => 'file',
@@ -199,6 +217,11 @@ for my $scheme (qw(own buddy)) {
     symlink("$slots.a", "$slots.link") or die "$slots.link: $!\n";
     whole_job(start("$slots.link", env => \%slots), '... but their own job does, also through a link',
         qr/restored set \d+ from memory that outlived the job/);
+    return;
+}
+
+for my $scheme (qw(own buddy)) {
+    chain(sub { slots_of_others($scheme) });
 }
 
 # ---- the number of ranks -----------------------------------------------------------------------
@@ -264,23 +287,25 @@ SKIP: {
     my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
     my $outlived = qr/restored set \d+ from memory that outlived the job/;
     my $line = qr{sets cannot be written to level\.hdf5\.directory = \Q$sets\E/default\.ftkit: Permission denied; the directory belongs to user $first, and this process belongs to user $second};
-    my $j = $user->($first, fault => 'app.mid:*:14:kill', while => sub {
-        ok(await_file("$sets/default.ftkit/set-*/manifest"), 'a user has a set');
-        refused($user->($second, run => []), '... and another one is refused', $line);
-    }, args => ['-d', 100, '-o', "$all/out"]);
-    isnt($j->{rc}, 0, '... whose job goes on, and is killed at last');
-    my @left = map { [ $_, (stat)[4, 7, 9] ] } glob("$slots/ftkit-slot-*");
-    ok(@left > 0 && !grep({ $_->[1] != $first } @left), '... and leaves slots') or diag($j->{log});
-    refused($user->($second), 'the sets that a user has left: another one is refused', $line);
-    for my $as ($second, 0) {
-        $j = $user->($as, env => \%memory);
-        ok($j->{rc} == 0 && $j->{result} eq $want && $j->{log} !~ $outlived,
-            "user $as begins anew, without the slots of user $first") or diag("$j->{rc}\n$j->{log}");
-        is_deeply([ map { [ $_, (stat)[4, 7, 9] ] } grep {-e} map { $_->[0] } @left ], \@left, '... which stay as they are');
-    }
-    $j = $user->($first, env => \%memory);
-    ok($j->{rc} == 0 && $j->{result} eq $want && $j->{log} =~ $outlived, "user $first goes on from them")
-        or diag("$j->{rc}\n$j->{log}");
+    chain(sub {
+        my $j = $user->($first, fault => 'app.mid:*:14:kill', while => sub {
+            ok(await_file("$sets/default.ftkit/set-*/manifest"), 'a user has a set');
+            refused($user->($second, run => []), '... and another one is refused', $line);
+        }, args => ['-d', 100, '-o', "$all/out"]);
+        isnt($j->{rc}, 0, '... whose job goes on, and is killed at last');
+        my @left = map { [ $_, (stat)[4, 7, 9] ] } glob("$slots/ftkit-slot-*");
+        ok(@left > 0 && !grep({ $_->[1] != $first } @left), '... and leaves slots') or diag($j->{log});
+        refused($user->($second), 'the sets that a user has left: another one is refused', $line);
+        for my $as ($second, 0) {
+            $j = $user->($as, env => \%memory);
+            ok($j->{rc} == 0 && $j->{result} eq $want && $j->{log} !~ $outlived,
+                "user $as begins anew, without the slots of user $first") or diag("$j->{rc}\n$j->{log}");
+            is_deeply([ map { [ $_, (stat)[4, 7, 9] ] } grep {-e} map { $_->[0] } @left ], \@left, '... which stay as they are');
+        }
+        $j = $user->($first, env => \%memory);
+        ok($j->{rc} == 0 && $j->{result} eq $want && $j->{log} =~ $outlived, "user $first goes on from them")
+            or diag("$j->{rc}\n$j->{log}");
+    });
 }
 
 # ---- events ------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ sub visits
 {
     my ($how, $kind, $from) = @_;
     $from //= 'app.tail';
-    my $j = tail($how, %$kind);
+    my $j = basis(sub { return tail($how, %$kind) });
     my (%nth, %late, @visits);
     for (split(/\n/, slurp("$j->{dir}/trace"))) {
         my ($point, $rank) = /^(\S+) rank (\d+) incarnation 0:/ or next;
@@ -52,7 +52,7 @@ sub visits
     return ($j, @visits);
 }
 
-my $whole = tail('close')->{results};
+my $whole = basis(sub { return tail('close')->{results} });
 like($whole, qr/\A0 \d+\n1 \d+\n\z/, 'the results of both ranks');
 
 # What is wrong with the end of a job with a kill, '' when nothing is.

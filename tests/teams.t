@@ -104,7 +104,7 @@ sub is_cut
 my $mesh = { name => 'mesh', steps => 30 };
 my $rows = '0-3 4-7 8-11 12-15';
 my $blocks = '0-1,4-5 2-3,6-7 8-9,12-13 10-11,14-15';
-my $j = is_cut($mesh, 16, { FTKIT_LOG_TEAM_LIST => $blocks }, $blocks, 'teams of a list');
+my $j = basis(sub { return is_cut($mesh, 16, { FTKIT_LOG_TEAM_LIST => $blocks }, $blocks, 'teams of a list') });
 like($j->{log}, qr/4 teams of 4 ranks$/m, '... which it says');
 my ($m, $csv) = ($j->{matrix}, $j->{csv});
 like(slurp($csv), qr/\A# ftkit communication matrix 1\n# context: default\n# ranks: 16\n/,
@@ -260,7 +260,7 @@ sub same_matrix
     return $a eq $b;
 }
 
-my $still = measured($mesh, n => 4, spares => 0);
+my $still = basis(sub { return measured($mesh, n => 4, spares => 0) });
 my $teams = put('pairs.txt', "0,3\n1,2\n");
 for my $point (qw(app.step app.mid log.send)) {
     my $fault = "$point:1:" . ($point eq 'log.send' ? 37 : 17) . ':kill';
@@ -285,7 +285,7 @@ for my $point (qw(app.step app.mid log.send)) {
     srand($ENV{FTKIT_TEST_SEED} // 5);
     for my $i (1 .. $count) {
         my $p = one_of(@exact);
-        $whole{ title($p) } //= measured($p, spares => 0)->{csv};
+        $whole{ title($p) } //= basis(sub { return measured($p, spares => 0)->{csv} });
         my $env = { FTKIT_LOG_TEAM_FILE =>
                 put('random.txt', join("\n", split(' ', one_of(@lists))) . "\n") };
         my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid log.send ckpt.packed

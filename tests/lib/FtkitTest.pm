@@ -15,7 +15,7 @@ use File::Temp qw(tempdir);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(job command builds survives in_turn in_any_order victims all_cases pairwise selected is_skipped once reference
+our @EXPORT = qw(job command builds survives in_turn in_any_order victims all_cases pairwise selected is_skipped chain basis of_all_jobs once reference
     build top slurp scratch events event_texts packages ulfm_only asleep_in_waits
     nodes_possible own_mpi died_at_end near test_data write_file await_file process_of kill_rank
     kill_process kill_mpirun);
@@ -29,7 +29,7 @@ my $count = 0;
 # FTKIT_TEST_JOBS=3,7-9: only these jobs of a file run, by their numbers; the tests of the other jobs
 # are skipped, with the number of the job.  A run of once() has no number.
 my %wanted = map { $_ => 1 } map { /^(\d+)-(\d+)$/ ? $1 .. $2 : $_ } split(/,/, $ENV{FTKIT_TEST_JOBS} // '');
-my ($number, $shared_run, $skipped) = (0, 0, 0);
+my ($number, $shared_run, $skipped, $in_chain) = (0, 0, 0, 0);
 if (%wanted) {
     no warnings 'redefine';
     my ($ok, $diag) = (Test::Builder->can('ok'), Test::Builder->can('diag'));
@@ -39,6 +39,35 @@ if (%wanted) {
 
 # Whether the last job of the file was not wanted: nothing that its tests need has to run.
 sub is_skipped { return $skipped }
+
+# Jobs that need each other have one number: all of them run, or none.
+sub chain {
+    my ($jobs) = @_;
+    return $jobs->() if !%wanted;
+    $skipped = $wanted{++$number} ? 0 : $number;
+    $in_chain++;
+    $skipped ? ok(0, 'jobs that need each other') : $jobs->(); # ok() skips, with the number
+    $in_chain--;
+    return;
+}
+
+# A job that other jobs of the file go on from: it has no number and always runs.
+sub basis {
+    my ($run) = @_;
+    $shared_run++;
+    $skipped = 0;
+    my @result = $run->();
+    $shared_run--;
+    return wantarray ? @result : $result[0];
+}
+
+# A test of what all jobs of a file have in common: it is skipped when only some of them run.
+sub of_all_jobs {
+    my ($tests) = @_;
+    return $tests->() if !%wanted;
+    Test::More->builder->skip('only some jobs run');
+    return;
+}
 
 sub top { return $top }
 sub build { return $build }
@@ -113,7 +142,7 @@ sub shared_memory {
 sub job {
     my (%o) = @_;
     my $work = $o{keep} // sprintf('%s/job%04d', $dir, ++$count);
-    if (%wanted && !$shared_run) {
+    if (%wanted && !$shared_run && !$in_chain) {
         $skipped = $wanted{++$number} ? 0 : $number;
         return { rc => 0, log => '', dir => $work, faults => [], seconds => 0, result => '' } if $skipped;
     }
