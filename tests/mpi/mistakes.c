@@ -75,6 +75,16 @@ static int alone(ftkit_ctx **ft)
     return 0;
 }
 
+/* A collective call that the ranks make with different functions. */
+static int differ_in_kind(void)
+{
+    static int memory;
+    MPI_Win win;
+    if (rank == 1)
+        return MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &win);
+    return MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, comm, &win);
+}
+
 /* Set-up behind ftkit_recover that communicates, and the death of a rank after that. */
 static void set_up(ftkit_ctx *ft)
 {
@@ -168,6 +178,8 @@ static int run(ftkit_ctx **ft)
         }
         if (rank == 1 && step == 12 && alone(ft))
             return 0;
+        if (is("kinds") && step == 12 && differ_in_kind() == MPI_ERR_WIN)
+            return 1;
         communicate();
         if (is("child") && step == 20)
             lose_child();

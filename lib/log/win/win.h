@@ -74,7 +74,7 @@ struct ftk_win_operation {
 
 /* Of each rank. */
 struct ftk_win_place {
-    int64_t size, unit;
+    int64_t size, unit, kind; /* the call that has made the window */
 };
 
 /* Memory that is attached to a dynamic window (dynamic.c). */

@@ -46,16 +46,32 @@ static int make_own(struct ftk_win *w, const struct arguments *a, int n)
     return rc == MPI_SUCCESS ? PMPI_Win_set_name(w->handle, "") : rc;
 }
 
-/* All members learn the sizes of all. */
+/* An operation has another form on a dynamic window. */
+static int compare_kinds(const struct ftk_win *w)
+{
+    for (int i = 1; i < w->vc->size; i++) {
+        if (w->place[i].kind == w->place[0].kind)
+            continue;
+        ftk_report(FTKIT_ERROR,
+            "rank %d: ranks 0 and %d of a communicator make a window by different calls "
+            "(MPI_Win_create, MPI_Win_allocate, MPI_Win_create_dynamic): use one call in all ranks",
+            ftk_log.me, i);
+        return MPI_ERR_WIN;
+    }
+    return MPI_SUCCESS;
+}
+
+/* All members learn the sizes of all, and whether the calls agree. */
 static int exchange_places(struct ftk_win *w, const struct arguments *a)
 {
-    const struct ftk_win_place mine = { a->size, a->unit };
+    const struct ftk_win_place mine = { a->size, a->unit, a->how };
     int rc = PMPI_Comm_set_errhandler(w->comm, MPI_ERRORS_RETURN);
     int exchanged =
         w->vc->size > 1 ? ftk_coll_allgather(w->vc, &mine, w->place, sizeof mine) : MPI_SUCCESS;
     if (w->vc->size == 1)
         w->place[0] = mine;
-    return rc == MPI_SUCCESS ? exchanged : rc;
+    rc = rc == MPI_SUCCESS ? exchanged : rc;
+    return rc == MPI_SUCCESS ? compare_kinds(w) : rc;
 }
 
 /* The members make the communicator of the window, or none of them does; errors have gone to the
