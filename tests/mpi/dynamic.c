@@ -116,6 +116,9 @@ static void move_piece(const struct foreign *f)
         w.state[1] += MPI_Win_detach(w.win, piece(f, f->step - 1)) != MPI_SUCCESS;
     w.state[1] += MPI_Win_attach(w.win, piece(f, f->step), PIECE * sizeof *w.pool) != MPI_SUCCESS;
     (void)tell(f, piece(f, f->step), w.address + w.n); /* the communicator ends the job */
+    /* no bytes: no region is needed, also not in a replacement */
+    w.state[1] += MPI_Win_detach(w.win, &(*w.stray)[1]) != MPI_SUCCESS;
+    w.state[1] += MPI_Win_attach(w.win, &(*w.stray)[1], 0) != MPI_SUCCESS;
 }
 
 static int connect_ranks(struct foreign *f)
@@ -127,6 +130,7 @@ static int connect_ranks(struct foreign *f)
     if (rc != MPI_SUCCESS)
         return 1;
     rc |= MPI_Win_attach(w.win, w.own, MANY * sizeof *w.own);
+    rc |= MPI_Win_attach(w.win, &(*w.stray)[1], 0);
     rc |= tell(f, w.own, w.address);
     rc |= MPI_Win_get_group(w.win, &group);
     rc |= MPI_Group_incl(group, w.next == w.last ? 1 : 2, near, &w.near);
@@ -228,6 +232,24 @@ static void active(const struct foreign *f)
     note(got, PIECE + 2);
 }
 
+/* The request of an operation has its error, and the next flush has none. */
+static void one_request_is_wrong(void)
+{
+    int64_t none = 0, got = -1;
+    MPI_Request q[2];
+    w.state[1] += MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN) != MPI_SUCCESS;
+    MPI_Rget(&none, 1, MPI_INT64_T, w.next, 8, 1, MPI_INT64_T, w.win, &q[0]);
+    MPI_Rget(&got, 1, MPI_INT64_T, w.next, of_own(w.next), 1, MPI_INT64_T, w.win, &q[1]);
+    w.state[1] += MPI_Wait(&q[0], MPI_STATUS_IGNORE) != MPI_ERR_RMA_RANGE;
+    w.state[1] += MPI_Wait(&q[1], MPI_STATUS_IGNORE) != MPI_SUCCESS;
+    w.state[1] += MPI_Win_flush(w.next, w.win) != MPI_SUCCESS || got < 0;
+    /* the program does not wait for the request: the flush has the error */
+    MPI_Rget(&none, 1, MPI_INT64_T, w.next, 8, 1, MPI_INT64_T, w.win, &q[0]);
+    w.state[1] += MPI_Request_free(&q[0]) != MPI_SUCCESS;
+    w.state[1] += MPI_Win_flush(w.next, w.win) != MPI_ERR_RMA_RANGE;
+    w.state[1] += MPI_Win_set_errhandler(w.win, MPI_ERRORS_ARE_FATAL) != MPI_SUCCESS;
+}
+
 /* Each rank adds to values of all others. */
 static void locks(const struct foreign *f)
 {
@@ -251,6 +273,8 @@ static void locks(const struct foreign *f)
     MPI_Rget(&piece_of_next, 1, MPI_INT64_T, w.next, of_piece(w.next), 1, MPI_INT64_T, w.win, &q);
     if (MPI_Wait(&q, MPI_STATUS_IGNORE) == MPI_SUCCESS)
         w.state[1] += piece_of_next != more;
+    if (f->step % 10 == 3)
+        one_request_is_wrong();
     MPI_Win_unlock(w.next, w.win);
     MPI_Barrier(f->comm);
     note(&w.own[1], 1);

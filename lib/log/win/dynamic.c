@@ -61,7 +61,7 @@ bool ftk_win_attached(
 
 static bool overlaps(uint64_t a, size_t na, uint64_t b, size_t nb)
 {
-    return a < b + nb && b < a + na;
+    return na > 0 && nb > 0 && a < b + nb && b < a + na;
 }
 
 /* Whether the bytes that an address names are also those of another address of the two ranges, or
@@ -119,7 +119,7 @@ const char *ftk_win_ranges_unfit(const struct ftk_win *w)
 {
     for (size_t i = 0; i < w->nrange; i++) {
         const struct ftk_region *in = region_of(&w->range[i]);
-        if (!in || !in->type.contiguous)
+        if (w->range[i].bytes > 0 && (!in || !in->type.contiguous))
             return "memory is attached that is not in one region, or in one whose items have holes "
                    "(register all of the memory before, or call MPI_Win_detach)";
     }
@@ -141,7 +141,7 @@ size_t ftk_win_ranges_words(const struct ftk_win *w)
     return 1 + w->nrange * WORDS;
 }
 
-/* The cut has found a region for each of them. */
+/* The cut has found a region for each of them that has bytes. */
 uint64_t *ftk_win_ranges_save(const struct ftk_win *w, uint64_t *to)
 {
     *to++ = w->nrange;
@@ -153,7 +153,7 @@ uint64_t *ftk_win_ranges_save(const struct ftk_win *w, uint64_t *to)
         memcpy(to + NAME, r->name, sizeof r->name);
         to[BYTES] = r->bytes;
         if (!region || !ftk_region_memory(region, &first, &end))
-            continue; /* a region without a name: the restore refuses the set */
+            continue; /* a region without a name */
         to[OFFSET] = address_of(r) - first;
         memcpy(to + REGION, region->name, FTKIT_NAME_MAX + 1);
     }
@@ -169,15 +169,27 @@ static const struct ftk_region *region_named(const char *name)
     return NULL;
 }
 
-/* old [n]: the ranges that set-up of this start has attached. */
-static int load_range(
-    struct ftk_win *w, const uint64_t *from, const struct ftk_win_range *old, size_t n)
+/* A range of no bytes needs no region.  old [n]: see load_range(). */
+static char *without_region(
+    const struct ftk_win *w, uint64_t name, const struct ftk_win_range *old, size_t n)
 {
-    char name[FTKIT_NAME_MAX + 1];
+    char *other = NULL;
+    for (size_t i = 0; i < n; i++) {
+        bool used = old[i].bytes > 0;
+        if (!used && old[i].name[0] == name)
+            return old[i].base;
+        for (size_t k = 0; k < w->nrange; k++)
+            used = used || w->range[k].base == old[i].base;
+        if (!used && !other)
+            other = old[i].base; /* another start of the job has another address */
+    }
+    return other ? other : (char *)(uintptr_t)name; // NOLINT(performance-no-int-to-ptr)
+}
+
+/* The place of a range in a region of this process. */
+static int find_place(const uint64_t *from, const char *name, char **base)
+{
     uintptr_t first = 0, end = 0;
-    memcpy(name, from + REGION, sizeof name);
-    if (!memchr(name, '\0', sizeof name) || from[BYTES] > FTK_FAR)
-        return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: damaged");
     const struct ftk_region *region = region_named(name);
     if (!region || !ftk_region_memory(region, &first, &end))
         return ftk_fail(FTKIT_ERR_NOT_FOUND,
@@ -187,14 +199,31 @@ static int load_range(
         return ftk_fail(FTKIT_ERR_SIZE,
             "region '%s' is smaller than the memory that a dynamic window of the set has in it",
             name);
-    const uintptr_t at = first + (uintptr_t)from[OFFSET];
-    struct ftk_win_range range = { .base = (char *)at, // NOLINT(performance-no-int-to-ptr)
-        .bytes = (size_t)from[BYTES] };
+    *base = (char *)(first + (uintptr_t)from[OFFSET]); // NOLINT(performance-no-int-to-ptr)
+    return FTKIT_OK;
+}
+
+/* old [n]: the ranges that set-up of this start has attached. */
+static int load_range(
+    struct ftk_win *w, const uint64_t *from, const struct ftk_win_range *old, size_t n)
+{
+    char name[FTKIT_NAME_MAX + 1];
+    struct ftk_win_range range = { .bytes = (size_t)from[BYTES] };
+    int rc = FTKIT_OK;
+    memcpy(name, from + REGION, sizeof name);
+    if (!memchr(name, '\0', sizeof name) || from[BYTES] > FTK_FAR)
+        return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: damaged");
+    if (range.bytes == 0 && !*name)
+        range.base = without_region(w, from[NAME], old, n);
+    else
+        rc = find_place(from, name, &range.base);
+    if (rc != FTKIT_OK)
+        return rc;
     memcpy(range.name, from + NAME, sizeof range.name);
     for (size_t i = 0; i < n; i++)
         if (old[i].base == range.base)
             add_name(&range, old[i].name[0]);
-    int rc = add_range(w, range);
+    rc = add_range(w, range);
     if (rc == MPI_ERR_NO_MEM)
         return ftk_fail(FTKIT_ERR_NOMEM, "windows of a set");
     return rc == MPI_SUCCESS ? FTKIT_OK
