@@ -175,6 +175,32 @@ static void operations(void)
     OK(MPI_Win_free(&pairs));
 }
 
+/* Open MPI reduces characters and bytes as integers; so do accumulates. */
+static void characters(void)
+{
+    char *x = NULL;
+    const char two = 2;
+    char was = -1;
+    MPI_Win win;
+    OK(MPI_Win_allocate(me == 0 ? 4 : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &x, &win));
+    for (int i = 0; me == 0 && i < 4; i++)
+        x[i] = 1;
+    OK(MPI_Win_fence(0, win));
+    OK(MPI_Accumulate(&two, 1, MPI_CHAR, 0, 0, 1, MPI_CHAR, MPI_SUM, win));
+    OK(MPI_Accumulate(&two, 1, MPI_CHAR, 0, 1, 1, MPI_CHAR, MPI_BOR, win));
+    OK(MPI_Accumulate(&two, 1, MPI_BYTE, 0, 2, 1, MPI_BYTE, MPI_SUM, win));
+    OK(MPI_Fetch_and_op(&two, &was, MPI_CHAR, 0, 3, MPI_MAX, win));
+    OK(MPI_Win_fence(0, win));
+    TRUE(was == 1 || was == 2);
+    if (me == 0) {
+        EQUAL(1 + 2 * n, x[0]);
+        EQUAL(3, x[1]);
+        EQUAL(1 + 2 * n, x[2]);
+        EQUAL(2, x[3]);
+    }
+    OK(MPI_Win_free(&win));
+}
+
 /* ---- post, start, complete, wait (12.5.2) -------------------------------------------- */
 
 static void epochs(void)
@@ -348,6 +374,7 @@ static void body(void)
     facts();
     allocated();
     operations();
+    characters();
     epochs();
     errors();
     dynamic();

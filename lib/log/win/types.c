@@ -77,9 +77,10 @@ int ftk_win_element(MPI_Datatype type, MPI_Datatype *element)
     return rc;
 }
 
-/* ---- operations that the types have [MPI 6.9.2, 6.9.4] -------------------------------- */
+/* ---- operations that the types have [MPI 6.9.2, 6.9.4] --------------------------------
+ * Characters and bytes count as integers, as in the reductions of Open MPI. */
 
-enum { IS_INT = 1, IS_FLOAT = 2, IS_COMPLEX = 4, IS_LOGICAL = 8, IS_BYTES = 16, IS_PAIR = 32 };
+enum { IS_INT = 1, IS_FLOAT = 2, IS_COMPLEX = 4, IS_LOGICAL = 8, IS_PAIR = 16 };
 
 static bool is_one_of(MPI_Datatype type, const MPI_Datatype *all, size_t n)
 {
@@ -94,8 +95,6 @@ static bool is_one_of(MPI_Datatype type, const MPI_Datatype *all, size_t n)
 
 static int sort_of(MPI_Datatype type)
 {
-    if (type == MPI_BYTE)
-        return IS_BYTES;
     if (IS_ONE_OF(type, MPI_FLOAT, MPI_DOUBLE, MPI_LONG_DOUBLE, MPI_REAL, MPI_DOUBLE_PRECISION,
             MPI_REAL4, MPI_REAL8))
         return IS_FLOAT;
@@ -108,7 +107,7 @@ static int sort_of(MPI_Datatype type)
     if (IS_ONE_OF(type, MPI_FLOAT_INT, MPI_DOUBLE_INT, MPI_LONG_INT, MPI_2INT, MPI_SHORT_INT,
             MPI_LONG_DOUBLE_INT, MPI_2REAL, MPI_2DOUBLE_PRECISION, MPI_2INTEGER))
         return IS_PAIR;
-    return IS_ONE_OF(type, MPI_CHAR, MPI_CHARACTER, MPI_WCHAR, MPI_PACKED) ? 0 : IS_INT;
+    return IS_ONE_OF(type, MPI_WCHAR, MPI_PACKED) ? 0 : IS_INT;
 }
 
 bool ftk_win_combines(MPI_Datatype element, MPI_Op op)
@@ -121,7 +120,7 @@ bool ftk_win_combines(MPI_Datatype element, MPI_Op op)
     else if (op == MPI_MAX || op == MPI_MIN)
         needs = IS_INT | IS_FLOAT;
     else if (op == MPI_BAND || op == MPI_BOR || op == MPI_BXOR)
-        needs = IS_INT | IS_BYTES;
+        needs = IS_INT;
     else if (op == MPI_MAXLOC || op == MPI_MINLOC)
         needs = IS_PAIR;
     return (sort_of(element) & needs) != 0;
