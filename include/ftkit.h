@@ -324,6 +324,33 @@ FTKIT_API int ftkit_register_offset(
 FTKIT_API int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *comm);
 
 /**
+ * Register a variable that holds a window made inside the loop.
+ *
+ * @param win  the variable; read at every checkpoint, set by a restore.  The variable stays the
+ *             caller's.
+ *
+ * With the message log a restore sets the variable to the window that it held at the set, or to
+ * MPI_WIN_NULL.  This holds in a replacement, too, and the other ranks need not call anything.
+ * The memory of MPI_Win_create must be inside one region, in ftkit_register(),
+ * ftkit_register_array() or ftkit_register_growing(), whose datatype has no holes there.  The
+ * memory of MPI_Win_allocate is in every set; a replacement has it at another address, which the
+ * attribute MPI_WIN_BASE tells.  Memory that is attached to a dynamic window is attached again.
+ * Attributes, hints, names and error handlers are not restored.  A window that the loop has made
+ * since the set is freed when its variable is restored, with its memory of MPI_Win_allocate.
+ * Without the message log windows do not survive a restore: the variable becomes MPI_WIN_NULL on
+ * all ranks, and the program makes the window again.  Windows that the program makes before
+ * ftkit_recover() need not be registered.
+ *
+ * Local.  Errors: as ftkit_register().
+ * Errors of ftkit_checkpoint(): FTKIT_ERR_STATE: the memory of MPI_Win_create is not inside one
+ * region, or the window has an epoch that a set cannot have.  The detail names the window; no set
+ * is written, and nothing is lost.
+ * Errors of a restore: FTKIT_ERR_NOT_FOUND: the region of the memory is not registered;
+ * FTKIT_ERR_SIZE: it is smaller than the memory.
+ */
+FTKIT_API int ftkit_register_window(ftkit_ctx *ctx, const char *name, MPI_Win *win);
+
+/**
  * Register n variables that hold requests.  The requests may then be under way at
  * ftkit_checkpoint(): receives that are posted ahead, started persistent requests, non-blocking
  * collectives, requests that are complete and not waited for.

@@ -166,6 +166,53 @@ for my $p (map { dynamic($_) } qw(fence pscw raw)) {
         'a set with attached memory that is not registered is refused') or diag($j->{log});
 }
 
+# ---- windows made and freed in the loop: a restore sets their registered variables
+
+# locks need one team
+sub winloop {
+    my ($how) = @_;
+    return { name => 'winloop', steps => 40, args => [ '-m', $how ], env => $how eq 'locks' ? $all : {} };
+}
+my @alone = (FTKIT_LOG_TEAM_SIZE => 1);
+for my $how (qw(fence pscw locks)) {
+    my $p = winloop($how);
+    my @teams = $how eq 'locks' ? ($all) : map { { FTKIT_LOG_TEAM_SIZE => $_ } } 1, 2, 4;
+    my $want = undisturbed($p, 4);
+    like($want, qr/^OK step 40 hash \w+ 0 wrong/, title($p) . ', undisturbed');
+    for my $i (1 .. (all_cases() ? 24 : 4)) {
+        my $apart = $how ne 'locks' && $i % 4 == 3;
+        my $env = { %{ $teams[$i % @teams] }, FTKIT_CHECKPOINT_PERIOD => '5 calls',
+            $apart ? (FTKIT_CHECKPOINT_LINE => 'apart') : () };
+        my $point = one_of(qw(app.step app.mid app.inflight win.made win.applied));
+        my $fault = sprintf('%s:%d:%d:kill', $point, rand(4), 1 + rand($point eq 'win.made' ? 13 : 36));
+        my $j = logged($p, env => $env, fault => $fault);
+        is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want",
+            title($p) . ', teams of ' . ($env->{FTKIT_LOG_TEAM_SIZE} // 'all') . ($apart ? ', apart' : '')
+                . ": $fault") or diag(substr($j->{log}, 0, 3000));
+    }
+}
+{
+    my $p = winloop('fence');
+    my $want = undisturbed($p, 4);
+    my $fault = sprintf('app.mid:%d:%d:kill', rand(8), 1 + rand(36));
+    my $j = logged($p, env => { @alone, FTKIT_CHECKPOINT_PERIOD => '5 calls' },
+        run => [ '--no-relaunch', '--replicas', 2 ], fault => $fault);
+    is("@{[ scalar @{ $j->{faults} } ]} $j->{result}", "1 $want", title($p) . ", two replicas: $fault")
+        or diag(substr($j->{log}, 0, 3000));
+
+    my $env = { FTKIT_LOG_TEAM_SIZE => 2, FTKIT_LEVEL_HDF5_ENABLED => 'true',
+        FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_EVERY => '1 set',
+        FTKIT_RECOVER_SUPPLY => 'end', FTKIT_CHECKPOINT_PERIOD => '5 calls' };
+    $fault = sprintf('app.mid:%d:%d:kill', rand(4), 8 + rand(30));
+    $j = logged($p, env => $env, run => ['--log'], spares => 0, fault => $fault);
+    like($j->{log}, qr/restored set \d+ from files/, title($p) . ": a job goes on from files: $fault");
+    is($j->{result}, $want, '... with the windows of the loop') or diag(substr($j->{log}, 0, 3000));
+
+    $j = logged(winloop('stray'), spares => 0, env => { @alone, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+    like($j->{result}, qr/^OK step 40 hash \w+ 0 wrong/,
+        'a set with a registered window is refused without its memory') or diag($j->{log});
+}
+
 # ---- a replacement in its set-up serves no locks; a window that is made has its messages
 
 for my $rank (0, 2) {

@@ -20,7 +20,7 @@ module ftkit
     use, intrinsic :: iso_c_binding, only: c_ptr, c_funptr, c_null_ptr, c_null_funptr, &
         c_int, c_int32_t, c_int64_t, c_size_t, c_double, c_char, c_f_pointer, c_funloc, &
         c_f_procpointer
-    use mpi_f08, only: MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request
+    use mpi_f08, only: MPI_Comm, MPI_Datatype, MPI_Message, MPI_Request, MPI_Win
     implicit none
     private
 
@@ -376,6 +376,28 @@ module ftkit
         end subroutine
     end interface
     public :: ftkit_register_comm
+
+    !> Register a variable that holds a window made inside the loop.
+    interface ftkit_register_window
+        subroutine register_window_integer(ctx, name, win, ierr) &
+            bind(c, name="ftkit_f_register_window")
+            import :: ftkit_ctx, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            integer(c_int), intent(inout), target, asynchronous :: win
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+
+        subroutine register_window_f08(ctx, name, win, ierr) &
+            bind(c, name="ftkit_f_register_window_f08")
+            import :: ftkit_ctx, MPI_Win, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            type(MPI_Win), intent(inout), target, asynchronous :: win
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+    end interface
+    public :: ftkit_register_window
 
     !> Register variables that hold requests: a scalar or an array.
     interface ftkit_register_requests

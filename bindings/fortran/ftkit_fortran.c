@@ -488,7 +488,7 @@ static void register_handles(ftkit_ctx *ctx, const CFI_cdesc_t *name,
     enum ftkit_binding_handle kind, MPI_Fint *handles, size_t n, int *ierr)
 {
     static const char *const call[] = { "ftkit_register_comm", "ftkit_register_requests",
-        "ftkit_register_messages" };
+        "ftkit_register_messages", "ftkit_register_window" };
     char *c_name;
     int rc = name_of(ctx, call[kind], name, &c_name);
     if (rc == FTKIT_OK)
@@ -503,6 +503,13 @@ void ftkit_f_register_comm(
     register_handles(*ctx, name, FTKIT_BINDING_COMM, comm, 1, ierr);
 }
 SAME_FOR_F08(ftkit_f_register_comm);
+
+void ftkit_f_register_window(
+    ftkit_ctx *const *ctx, const CFI_cdesc_t *name, MPI_Fint *win, int *ierr)
+{
+    register_handles(*ctx, name, FTKIT_BINDING_WINDOW, win, 1, ierr);
+}
+SAME_FOR_F08(ftkit_f_register_window);
 
 /* One variable or an array of any rank. */
 static void register_array_of_handles(ftkit_ctx *ctx, const CFI_cdesc_t *name,

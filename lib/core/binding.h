@@ -15,8 +15,14 @@ FTKIT_API int ftkit_binding_fail(
 /* ftkit_bind_comm() for a variable that holds a Fortran handle. */
 FTKIT_API int ftkit_binding_bind_comm(ftkit_ctx *ctx, MPI_Fint *comm);
 
-/* ftkit_register_comm(), _requests() or _messages() for n variables that hold Fortran handles. */
-enum ftkit_binding_handle { FTKIT_BINDING_COMM, FTKIT_BINDING_REQUEST, FTKIT_BINDING_MESSAGE };
+/* ftkit_register_comm(), _requests(), _messages() or _window() for n variables that hold Fortran
+ * handles. */
+enum ftkit_binding_handle {
+    FTKIT_BINDING_COMM,
+    FTKIT_BINDING_REQUEST,
+    FTKIT_BINDING_MESSAGE,
+    FTKIT_BINDING_WINDOW
+};
 FTKIT_API int ftkit_binding_register_handles(
     ftkit_ctx *ctx, const char *name, enum ftkit_binding_handle kind, MPI_Fint *handles, size_t n);
 

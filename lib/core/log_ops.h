@@ -37,14 +37,20 @@ struct ftk_message {
 };
 
 /* A handle of MPI that a variable of the program has. */
-enum ftk_handle_kind { FTK_HANDLE_COMM, FTK_HANDLE_REQUEST, FTK_HANDLE_MESSAGE };
-enum { FTK_HANDLE_KINDS = FTK_HANDLE_MESSAGE + 1 };
+enum ftk_handle_kind {
+    FTK_HANDLE_COMM,
+    FTK_HANDLE_REQUEST,
+    FTK_HANDLE_MESSAGE,
+    FTK_HANDLE_WINDOW,
+    FTK_HANDLE_KINDS
+};
 struct ftk_handle {
     enum ftk_handle_kind kind;
     union {
         MPI_Comm comm;
         MPI_Request request;
         MPI_Message message; /* that a probe has matched */
+        MPI_Win win;
     };
 };
 
@@ -170,9 +176,10 @@ static inline MPI_Comm ftk_program_comm(const struct ftkit_ctx *ctx)
     return ctx->log ? ctx->log->facts(ctx).comm : ctx->comms.app;
 }
 
-/* The number of the object in a set that is being written; that of a communicator is the same after
- * a rollback, and in a replacement.  FTK_NO_HANDLE: the handle is null, or is no communicator of
- * the log.  FTK_FOREIGN_HANDLE: not of the program's messages.  These functions need the log. */
+/* The number of the object in a set that is being written; that of a communicator or a window is
+ * the same after a rollback, and in a replacement.  FTK_NO_HANDLE: the handle is null, or is no
+ * communicator or window of the log.  FTK_FOREIGN_HANDLE: not of the program's messages.  These
+ * functions need the log. */
 enum { FTK_NO_HANDLE = -1, FTK_FOREIGN_HANDLE = -2 };
 static inline int64_t ftk_log_handle_number(const struct ftkit_ctx *ctx, struct ftk_handle h)
 {

@@ -36,6 +36,11 @@ static struct ftk_handle handle_of(const struct ftk_handles *h, size_t i)
     case FTK_HANDLE_MESSAGE:
         handle.message = h->fortran ? MPI_Message_f2c(f[i]) : ((const MPI_Message *)h->at)[i];
         break;
+    case FTK_HANDLE_WINDOW:
+        handle.win = h->fortran ? MPI_Win_f2c(f[i]) : ((const MPI_Win *)h->at)[i];
+        break;
+    case FTK_HANDLE_KINDS:
+        break; /* no kind */
     }
     return handle;
 }
@@ -50,23 +55,40 @@ MPI_Message ftk_handles_message(const struct ftk_handles *h, size_t i)
     return handle_of(h, i).message;
 }
 
+MPI_Win ftk_handles_window(const struct ftk_handles *h, size_t i)
+{
+    return handle_of(h, i).win;
+}
+
+static MPI_Fint to_fortran(const struct ftk_handles *h, struct ftk_handle to)
+{
+    if (ftk_log_of(h->ctx))
+        return ftk_log_handle_c2f(h->ctx, to);
+    if (h->kind == FTK_HANDLE_COMM)
+        return MPI_Comm_c2f(to.comm);
+    if (h->kind == FTK_HANDLE_REQUEST)
+        return MPI_Request_c2f(to.request);
+    return h->kind == FTK_HANDLE_MESSAGE ? MPI_Message_c2f(to.message) : MPI_Win_c2f(to.win);
+}
+
 static void set_handle(const struct ftk_handles *h, size_t i, struct ftk_handle to)
 {
-    MPI_Fint *const f = h->at;
-    if (h->fortran && ftk_log_of(h->ctx))
-        f[i] = ftk_log_handle_c2f(h->ctx, to);
-    else if (h->kind == FTK_HANDLE_COMM && h->fortran)
-        f[i] = MPI_Comm_c2f(to.comm);
+    if (h->fortran)
+        ((MPI_Fint *)h->at)[i] = to_fortran(h, to);
     else if (h->kind == FTK_HANDLE_COMM)
         ((MPI_Comm *)h->at)[i] = to.comm;
-    else if (h->kind == FTK_HANDLE_REQUEST && h->fortran)
-        f[i] = MPI_Request_c2f(to.request);
     else if (h->kind == FTK_HANDLE_REQUEST)
         ((MPI_Request *)h->at)[i] = to.request;
-    else if (h->fortran)
-        f[i] = MPI_Message_c2f(to.message);
-    else
+    else if (h->kind == FTK_HANDLE_MESSAGE)
         ((MPI_Message *)h->at)[i] = to.message;
+    else
+        ((MPI_Win *)h->at)[i] = to.win;
+}
+
+/* Communicators and windows live across sets; requests and messages complete. */
+static bool is_lasting(const struct ftk_handles *h)
+{
+    return h->kind == FTK_HANDLE_COMM || h->kind == FTK_HANDLE_WINDOW;
 }
 
 /* ---- into a set ---------------------------------------------------------------------- */
@@ -90,10 +112,10 @@ static int check_without_log(const struct ftk_handles *h, size_t i)
                     h->name, i, h->kind == FTK_HANDLE_REQUEST ? "a request" : "a matched message");
 }
 
-/* The context whose log has the object: a communicator is of the one log of the process. */
+/* The context whose log has the object: one that lasts is of the one log of the process. */
 static const struct ftkit_ctx *logs(const struct ftk_handles *h)
 {
-    return h->kind == FTK_HANDLE_COMM ? logging() : ftk_log_of(h->ctx) ? h->ctx : NULL;
+    return is_lasting(h) ? logging() : ftk_log_of(h->ctx) ? h->ctx : NULL;
 }
 
 /* The number of the object that variable i holds. */
@@ -102,7 +124,7 @@ static int number_of(const struct ftk_handles *h, size_t i, int64_t *number)
     const struct ftkit_ctx *ctx = logs(h);
     *number = FTK_NO_HANDLE;
     if (!ctx)
-        return h->kind == FTK_HANDLE_COMM ? FTKIT_OK : check_without_log(h, i);
+        return is_lasting(h) ? FTKIT_OK : check_without_log(h, i);
     *number = ftk_log_handle_number(ctx, handle_of(h, i));
     return *number != FTK_FOREIGN_HANDLE
                ? FTKIT_OK
@@ -152,8 +174,10 @@ static int set_back(const struct ftk_handles *h, size_t i, int64_t number)
         handle.comm = MPI_COMM_NULL;
     else if (h->kind == FTK_HANDLE_REQUEST)
         handle.request = MPI_REQUEST_NULL;
-    else
+    else if (h->kind == FTK_HANDLE_MESSAGE)
         handle.message = MPI_MESSAGE_NULL;
+    else
+        handle.win = MPI_WIN_NULL;
     if (ctx)
         rc = ftk_log_handle_back(ctx, number, &handle);
     if (rc == FTKIT_OK)
@@ -180,7 +204,8 @@ static int unpack(void *arg, const void *buf, size_t bytes)
 
 static void variables(const void *arg, const void **at, size_t *bytes)
 {
-    static const size_t each[] = { sizeof(MPI_Comm), sizeof(MPI_Request), sizeof(MPI_Message) };
+    static const size_t each[] = { sizeof(MPI_Comm), sizeof(MPI_Request), sizeof(MPI_Message),
+        sizeof(MPI_Win) };
     const struct ftk_handles *h = arg;
     *at = h->at;
     *bytes = h->n * (h->fortran ? sizeof(MPI_Fint) : each[h->kind]);
@@ -235,11 +260,17 @@ int ftkit_register_messages(ftkit_ctx *ctx, const char *name, MPI_Message *messa
         &(struct ftk_handles){ .ctx = ctx, .kind = FTK_HANDLE_MESSAGE, .at = messages, .n = n });
 }
 
+int ftkit_register_window(ftkit_ctx *ctx, const char *name, MPI_Win *win)
+{
+    return register_handles("ftkit_register_window", name,
+        &(struct ftk_handles){ .ctx = ctx, .kind = FTK_HANDLE_WINDOW, .at = win, .n = 1 });
+}
+
 int ftkit_binding_register_handles(
     ftkit_ctx *ctx, const char *name, enum ftkit_binding_handle kind, MPI_Fint *handles, size_t n)
 {
     static const char *const call[] = { "ftkit_register_comm", "ftkit_register_requests",
-        "ftkit_register_messages" };
+        "ftkit_register_messages", "ftkit_register_window" };
     return register_handles(call[kind], name,
         &(struct ftk_handles){ .ctx = ctx,
             .kind = (enum ftk_handle_kind)kind,

@@ -1,4 +1,5 @@
-/* Variables of the program that hold handles of MPI: communicators, requests, matched messages.
+/* Variables of the program that hold handles of MPI: communicators, requests, matched messages,
+ * windows.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -21,6 +22,7 @@ struct ftk_handles {
 /* Handle i, for each kind. */
 MPI_Request ftk_handles_request(const struct ftk_handles *h, size_t i);
 MPI_Message ftk_handles_message(const struct ftk_handles *h, size_t i);
+MPI_Win ftk_handles_window(const struct ftk_handles *h, size_t i);
 
 /* The registered variables of a kind, one region after the other: the first with at = NULL; NULL
  * after the last. */

@@ -15,6 +15,8 @@ module edges
     logical, asynchronous :: flags_out(7), flags_in(7)
     character(len=11), asynchronous :: text_out, text_in
     COMM_T, target :: lasting            ! made in one step, freed in a later one
+    WIN_T, target :: window              ! likewise, of the following memory
+    integer, target, asynchronous :: cells(4)
 
 contains
 
@@ -506,15 +508,37 @@ contains
         call use_it(lasting, sum_of(mod(me, 2), 2), 'one that is registered')
     end subroutine
 
+    !> Lives in five of seven steps, registered, and given to a replacement.
+    subroutine lasting_window()
+        integer(MPI_ADDRESS_KIND), parameter :: bytes = 16, first = 0
+        integer, asynchronous :: mine(1)
+        if (mod(step, 7) == 0) &
+            call MPI_Win_create(cells, bytes, 4, MPI_INFO_NULL, comm, window NO_E)
+        if (mod(step, 7) == 5 .and. window /= MPI_WIN_NULL) call MPI_Win_free(window NO_E)
+        call check((window /= MPI_WIN_NULL) .eqv. (mod(step, 7) < 5), 'whether there is a window')
+        if (window == MPI_WIN_NULL) return
+        mine = 100 * step + me
+        call MPI_Win_fence(MPI_MODE_NOPRECEDE, window NO_E)
+        call MPI_Put(mine, 1, MPI_INTEGER, partner(1), first, 1, MPI_INTEGER, window NO_E)
+        call MPI_Win_fence(MPI_MODE_NOSUCCEED, window NO_E)
+        call check(cells(1) == 100 * step + partner(-1), 'a window that is registered')
+    end subroutine
+
     ! ---- The program --------------------------------------------------------------------
 
     subroutine edges_begin()
         lasting = MPI_COMM_NULL
-        if (logged()) call ftkit_register_comm(ft, 'lasting', lasting)
+        window = MPI_WIN_NULL
+        cells = 0
+        if (.not. logged()) return
+        call ftkit_register_comm(ft, 'lasting', lasting)
+        call ftkit_register_window(ft, 'window', window)
+        call ftkit_register(ft, 'cells', cells)
     end subroutine
 
     subroutine edges_end()
         if (lasting /= MPI_COMM_NULL) call free_it(lasting)
+        if (window /= MPI_WIN_NULL) call MPI_Win_free(window NO_E)
     end subroutine
 
     logical function edges_step()
@@ -530,6 +554,7 @@ contains
             call with_types()
         case ('comms')
             call lasting_one()
+            if (logged()) call lasting_window()
             select case (mod(step, 6))
             case (0)
                 call duplicates()

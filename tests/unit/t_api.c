@@ -125,6 +125,7 @@ static void check_no_context(ftkit_ctx *ft)
     int done = 5;
     uint64_t set = 5;
     MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Win win = MPI_WIN_NULL;
     ftkit_info info = { .size = sizeof info, .rank = 5 };
     assert_null(ft);
 #define REFUSED(name, ...)                                                                         \
@@ -135,6 +136,7 @@ static void check_no_context(ftkit_ctx *ft)
     REFUSED(ftkit_register_growing, "x", &data, &count, MPI_CHAR, NULL, NULL);
     REFUSED(ftkit_register_serializer, "x", &empty_object, NULL);
     REFUSED(ftkit_register_comm, "x", &comm);
+    REFUSED(ftkit_register_window, "x", &win);
     REFUSED(ftkit_resize, "x", &x, 1);
     REFUSED(ftkit_unregister, "x");
     REFUSED(ftkit_recover, &set);

@@ -9,6 +9,7 @@ static int data[4];
 static MPI_Request requests[2];
 static MPI_Message message;
 static MPI_Comm comm;
+static MPI_Win win;
 
 static ftkit_ctx *begin(int want)
 {
@@ -17,6 +18,7 @@ static ftkit_ctx *begin(int want)
     CHECK(FTKIT_OK, ft, ftkit_register_requests(ft, "requests", requests, 2));
     CHECK(FTKIT_OK, ft, ftkit_register_messages(ft, "message", &message, 1));
     CHECK(FTKIT_OK, ft, ftkit_register_comm(ft, "comm", &comm));
+    CHECK(FTKIT_OK, ft, ftkit_register_window(ft, "win", &win));
     CHECK(want, ft, ftkit_recover(ft, NULL));
     return ft;
 }
@@ -27,6 +29,7 @@ static void clear(void)
     requests[0] = requests[1] = MPI_REQUEST_NULL;
     message = MPI_MESSAGE_NULL;
     comm = MPI_COMM_SELF;
+    win = MPI_WIN_NULL;
 }
 
 static void without_log(void **state)
@@ -62,17 +65,24 @@ static void without_log(void **state)
     assert_int_equal(MPI_Mrecv(&here, 1, MPI_INT, &message, MPI_STATUS_IGNORE), MPI_SUCCESS);
     assert_int_equal(MPI_Wait(&sending, MPI_STATUS_IGNORE), MPI_SUCCESS);
     data[2] = 7;
+    /* a window does not come back */
+    MPI_Win made;
+    assert_int_equal(
+        MPI_Win_create(data, sizeof data, 1, MPI_INFO_NULL, MPI_COMM_SELF, &made), MPI_SUCCESS);
+    win = made;
     save(ft);
+    assert_int_equal(MPI_Win_free(&made), MPI_SUCCESS);
     close_context(&ft);
     /* back: null handles */
     clear();
     memset(requests, SCRIBBLE, sizeof requests);
     memset(&message, SCRIBBLE, sizeof message);
+    memset(&win, SCRIBBLE, sizeof win);
     ft = begin(FTKIT_OK);
     assert_int_equal(data[2], 7);
     assert_true(requests[0] == MPI_REQUEST_NULL && requests[1] == MPI_REQUEST_NULL);
     assert_true(message == MPI_MESSAGE_NULL);
-    assert_true(comm == MPI_COMM_NULL);
+    assert_true(comm == MPI_COMM_NULL && win == MPI_WIN_NULL);
     close_context(&ft);
 }
 
@@ -86,12 +96,18 @@ static void bad_arguments(void **state)
     CHECK_ERROR(FTKIT_ERR_ARG, ft, "ftkit_register_messages|NULL",
         ftkit_register_messages(ft, "m", NULL, 1));
     CHECK_ERROR(FTKIT_ERR_ARG, ft, "ftkit_register_comm|NULL", ftkit_register_comm(ft, "c", NULL));
+    CHECK_ERROR(
+        FTKIT_ERR_ARG, ft, "ftkit_register_window|NULL", ftkit_register_window(ft, "w", NULL));
+    CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_register_window|context is NULL",
+        ftkit_register_window(NULL, "w", &win));
+    CHECK_ERROR(FTKIT_ERR_NAME, ft, "a/b", ftkit_register_window(ft, "a/b", &win));
     CHECK_ERROR(FTKIT_ERR_NAME, ft, "a/b", ftkit_register_requests(ft, "a/b", requests, 1));
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_register_requests|context is NULL",
         ftkit_register_requests(NULL, "q", requests, 1));
     CHECK(FTKIT_OK, ft, ftkit_register_requests(ft, "none", NULL, 0));
     CHECK(FTKIT_OK, ft, ftkit_register_requests(ft, "q", requests, 2));
     CHECK_ERROR(FTKIT_ERR_EXISTS, ft, "'q'", ftkit_register_messages(ft, "q", &message, 1));
+    CHECK_ERROR(FTKIT_ERR_EXISTS, ft, "'q'", ftkit_register_window(ft, "q", &win));
     CHECK(FTKIT_OK, ft, ftkit_unregister(ft, "q"));
     CHECK(FTKIT_OK, ft, ftkit_register_messages(ft, "q", &message, 1));
     close_context(&ft);

@@ -6,6 +6,7 @@
 #include "log/recovery/recovery.h"
 #include "log/vcomm/comm.h"
 #include "log/vcomm/vcomm_image.h"
+#include "log/win/win.h"
 #include "mpi_calls.h"
 
 /* ---- communicators ------------------------------------------------------------------- */
@@ -86,6 +87,33 @@ static MPI_Fint message_c2f(struct ftk_handle h)
 static const struct ftk_handle_ops messages = { message_number, message_back, message_f2c,
     message_c2f };
 
+/* ---- windows: the handles are the MPI's ------------------------------------------------ */
+
+static int64_t window_number(struct ftk_handle h)
+{
+    return ftk_win_number(h.win);
+}
+
+static int window_back(int64_t number, struct ftk_handle *h)
+{
+    return ftk_win_back(number, &h->win);
+}
+
+static struct ftk_handle window_f2c(MPI_Fint handle)
+{
+    return (struct ftk_handle){ .kind = FTK_HANDLE_WINDOW, .win = PMPI_Win_f2c(handle) };
+}
+
+static MPI_Fint window_c2f(struct ftk_handle h)
+{
+    return PMPI_Win_c2f(h.win);
+}
+
+static const struct ftk_handle_ops windows = { window_number, window_back, window_f2c, window_c2f };
+
 const struct ftk_handle_ops *const ftk_handle_kinds[FTK_HANDLE_KINDS] = {
-    [FTK_HANDLE_COMM] = &comms, [FTK_HANDLE_REQUEST] = &requests, [FTK_HANDLE_MESSAGE] = &messages
+    [FTK_HANDLE_COMM] = &comms,
+    [FTK_HANDLE_REQUEST] = &requests,
+    [FTK_HANDLE_MESSAGE] = &messages,
+    [FTK_HANDLE_WINDOW] = &windows,
 };

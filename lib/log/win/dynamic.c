@@ -110,16 +110,10 @@ static void add_name(struct ftk_win_range *range, uint64_t name)
     range->name[k < FTK_WIN_NAMES ? k : FTK_WIN_NAMES - 1] = name;
 }
 
-static const struct ftk_region *region_of(const struct ftk_win_range *r)
-{
-    return ftk_region_around(ftk_log.ctx, address_of(r), address_of(r) + r->bytes);
-}
-
 const char *ftk_win_ranges_unfit(const struct ftk_win *w)
 {
     for (size_t i = 0; i < w->nrange; i++) {
-        const struct ftk_region *in = region_of(&w->range[i]);
-        if (w->range[i].bytes > 0 && (!in || !in->type.contiguous))
+        if (w->range[i].bytes > 0 && !ftk_win_memory_fits(w->range[i].base, w->range[i].bytes))
             return "memory is attached that is not in one region, or in one whose items have holes "
                    "(register all of the memory before, or call MPI_Win_detach)";
     }
@@ -128,13 +122,7 @@ const char *ftk_win_ranges_unfit(const struct ftk_win *w)
 
 /* ---- in a set: the number of ranges, then for each of them these words ---------------- */
 
-enum {
-    NAME,
-    BYTES = NAME + FTK_WIN_NAMES,
-    OFFSET, /* in the region ... */
-    REGION, /* ... of this name */
-    WORDS = REGION + (FTKIT_NAME_MAX + 1) / sizeof(uint64_t)
-};
+enum { NAME, MEMORY = NAME + FTK_WIN_NAMES, WORDS = MEMORY + FTK_WIN_MEMORY_WORDS };
 
 size_t ftk_win_ranges_words(const struct ftk_win *w)
 {
@@ -146,27 +134,11 @@ uint64_t *ftk_win_ranges_save(const struct ftk_win *w, uint64_t *to)
 {
     *to++ = w->nrange;
     for (size_t i = 0; i < w->nrange; i++, to += WORDS) {
-        uintptr_t first = 0, end;
         const struct ftk_win_range *r = &w->range[i];
-        const struct ftk_region *region = region_of(r);
-        memset(to, 0, WORDS * sizeof *to);
         memcpy(to + NAME, r->name, sizeof r->name);
-        to[BYTES] = r->bytes;
-        if (!region || !ftk_region_memory(region, &first, &end))
-            continue; /* a region without a name */
-        to[OFFSET] = address_of(r) - first;
-        memcpy(to + REGION, region->name, FTKIT_NAME_MAX + 1);
+        ftk_win_memory_save(r->base, r->bytes, to + MEMORY);
     }
     return to;
-}
-
-static const struct ftk_region *region_named(const char *name)
-{
-    const struct ftkit_ctx *ctx = ftk_log.ctx;
-    for (int i = 0; i < ctx->regions.n; i++)
-        if (strcmp(ctx->regions.list[i].name, name) == 0)
-            return &ctx->regions.list[i];
-    return NULL;
 }
 
 /* A range of no bytes needs no region.  old [n]: see load_range(). */
@@ -186,37 +158,16 @@ static char *without_region(
     return other ? other : (char *)(uintptr_t)name; // NOLINT(performance-no-int-to-ptr)
 }
 
-/* The place of a range in a region of this process. */
-static int find_place(const uint64_t *from, const char *name, char **base)
-{
-    uintptr_t first = 0, end = 0;
-    const struct ftk_region *region = region_named(name);
-    if (!region || !ftk_region_memory(region, &first, &end))
-        return ftk_fail(FTKIT_ERR_NOT_FOUND,
-            "the set has a dynamic window whose memory is in region '%s', which is not registered",
-            name);
-    if (!is_in(first + from[OFFSET], from[BYTES], first, end - first))
-        return ftk_fail(FTKIT_ERR_SIZE,
-            "region '%s' is smaller than the memory that a dynamic window of the set has in it",
-            name);
-    *base = (char *)(first + (uintptr_t)from[OFFSET]); // NOLINT(performance-no-int-to-ptr)
-    return FTKIT_OK;
-}
-
 /* old [n]: the ranges that set-up of this start has attached. */
 static int load_range(
     struct ftk_win *w, const uint64_t *from, const struct ftk_win_range *old, size_t n)
 {
-    char name[FTKIT_NAME_MAX + 1];
-    struct ftk_win_range range = { .bytes = (size_t)from[BYTES] };
+    struct ftk_win_range range = { .base = NULL };
     int rc = FTKIT_OK;
-    memcpy(name, from + REGION, sizeof name);
-    if (!memchr(name, '\0', sizeof name) || from[BYTES] > FTK_FAR)
-        return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: damaged");
-    if (range.bytes == 0 && !*name)
+    if (ftk_win_memory_is_none(from + MEMORY))
         range.base = without_region(w, from[NAME], old, n);
     else
-        rc = find_place(from, name, &range.base);
+        rc = ftk_win_memory_load(from + MEMORY, &range.base, &range.bytes);
     if (rc != FTKIT_OK)
         return rc;
     memcpy(range.name, from + NAME, sizeof range.name);

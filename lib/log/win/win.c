@@ -7,6 +7,7 @@
  * communicator; one that a rollback takes away leaves its handle and its memory to the program. */
 #include <stdlib.h>
 
+#include "core/grow.h"
 #include "detect/detect.h"
 #include "detect/misuse.h"
 #include "log/vcomm/comm.h"
@@ -69,6 +70,36 @@ void ftk_win_broken(const struct ftk_win *w, int code)
         "would wait for ever",
         ftk_log.me, *name ? " " : "", name, text);
     ftk_misuse_end(ftk_log.ctx, why);
+}
+
+/* ---- handles that the last restore has left to the program ---------------------------- */
+
+static MPI_Win *detached;
+static size_t ndetached, detached_room;
+
+void ftk_win_detach(MPI_Win handle)
+{
+    if (handle == MPI_WIN_NULL)
+        return;
+    if (ftk_grow(&detached, &detached_room, ndetached + 1, sizeof *detached)) /* else it leaks */
+        detached[ndetached++] = handle;
+}
+
+void ftk_win_detached_forget(void)
+{
+    free(detached);
+    detached = NULL;
+    ndetached = detached_room = 0;
+}
+
+bool ftk_win_is_detached(MPI_Win handle)
+{
+    for (size_t i = 0; handle != MPI_WIN_NULL && i < ndetached; i++)
+        if (detached[i] == handle) {
+            detached[i] = detached[--ndetached];
+            return true;
+        }
+    return false;
 }
 
 /* ---- the life of a window ------------------------------------------------------------ */
@@ -168,15 +199,32 @@ int ftk_win_give_up(struct ftk_win *w)
     return rc == MPI_SUCCESS ? freed : rc;
 }
 
+void ftk_win_drop(struct ftk_win *w)
+{
+    ftk_win_detach(w->handle);
+    (void)end(w, false); /* nothing that can fail */
+}
+
+/* The communicator is lost.  It has a handle only if the program had freed the window. */
+static void lose(struct ftk_win *w)
+{
+    if (w->vc->handle != MPI_COMM_NULL) {
+        (void)end(w, true); /* there is no call to return an error */
+        return;
+    }
+    (void)ftk_vcomm_is_detached(w->comm); /* the handle is ours, not the program's */
+    (void)PMPI_Comm_free(&w->comm);       /* an error leaks a communicator of this process */
+    ftk_win_drop(w);
+}
+
 void ftk_win_sweep(void)
 {
     for (struct ftk_win *w = ftk_wins, *next; w; w = next) {
         next = w->next;
-        const bool lost = w->vc->state == FTK_VCOMM_LOST;
-        if (lost && ftk_vcomm_is_detached(w->comm))
-            (void)PMPI_Comm_free(&w->comm); /* an error leaks a communicator of this process */
-        if (lost || w->vc->state == FTK_VCOMM_PAST)
-            (void)end(w, !lost); /* there is no call to return an error */
+        if (w->vc->state == FTK_VCOMM_LOST)
+            lose(w);
+        else if (w->vc->state == FTK_VCOMM_PAST)
+            (void)end(w, true); /* as above */
     }
 }
 
@@ -188,4 +236,5 @@ void ftk_win_close(void)
             (void)PMPI_Comm_free(&w->comm); /* as above */
         (void)end(w, w->vc->state == FTK_VCOMM_FREED);
     }
+    ftk_win_detached_forget();
 }

@@ -133,6 +133,16 @@ static inline int ftk_win_end(const struct ftk_win *w, int rc)
 }
 /* A target cannot do its part in an epoch, nor answer its origin: the job ends. */
 void ftk_win_broken(const struct ftk_win *w, int code);
+/* How a window is made. */
+struct ftk_win_making {
+    enum ftk_win_how { FTK_WIN_CREATED, FTK_WIN_ALLOCATED, FTK_WIN_DYNAMIC } how;
+    void *base; /* CREATED */
+    MPI_Aint size;
+    int unit;
+    MPI_Info info;
+};
+/* Make the parts of a window of n ranks that are of this process (win_calls.c). */
+int ftk_win_make_own(struct ftk_win *w, int n, const struct ftk_win_making *a);
 /* A window of this process without epochs; NULL: no memory. */
 struct ftk_win *ftk_win_new(void);
 /* Into the list, and out again. */
@@ -146,6 +156,13 @@ int ftk_win_give_up(struct ftk_win *w);
 void ftk_win_sweep(void);
 /* The log closes: forget all windows.  Handles and memory are the program's. */
 void ftk_win_close(void);
+/* A restore takes w away: its handle is left to the program. */
+void ftk_win_drop(struct ftk_win *w);
+/* A handle that no window of the log has any more: it is the program's. */
+void ftk_win_detach(MPI_Win handle);
+/* Whether it is one of these.  True once. */
+bool ftk_win_is_detached(MPI_Win handle);
+void ftk_win_detached_forget(void);
 /* Drop the epochs of w and its queues. */
 void ftk_win_forget(struct ftk_win *w);
 
@@ -212,6 +229,33 @@ uint64_t *ftk_win_ranges_save(const struct ftk_win *w, uint64_t *to);
 /* The reverse; *from moves behind them.  Nothing is trusted.  w is NULL: skip them.  Codes of
  * ftkit. */
 int ftk_win_ranges_load(struct ftk_win *w, const uint64_t **from, const uint64_t *end);
+
+/* ---- memory.c: in a set, memory of the program is these words --------------------------- */
+
+enum { FTK_WIN_MEMORY_WORDS = 2 + (FTKIT_NAME_MAX + 1) / sizeof(uint64_t) };
+/* Whether one region of the program has all of the memory. */
+bool ftk_win_memory_fits(const char *base, size_t bytes);
+void ftk_win_memory_save(const char *base, size_t bytes, uint64_t *to);
+/* Whether the memory has no bytes and is in no region. */
+bool ftk_win_memory_is_none(const uint64_t *from);
+/* Where it is in this process.  Nothing is trusted.  Codes of ftkit. */
+int ftk_win_memory_load(const uint64_t *from, char **base, size_t *bytes);
+
+/* ---- recipe.c -------------------------------------------------------------------------- */
+
+/* Whether a registered variable of the program holds w: its recipe is in a set. */
+bool ftk_win_is_registered(const struct ftk_win *w);
+/* Why a set cannot have the recipe of w; NULL: it can. */
+const char *ftk_win_recipe_unfit(const struct ftk_win *w);
+/* The recipe of w as words of a set. */
+size_t ftk_win_recipe_words(const struct ftk_win *w);
+uint64_t *ftk_win_recipe_save(const struct ftk_win *w, uint64_t *to);
+/* The reverse, with the communicators of the set; *from moves behind it.  may_make: the window of
+ * the context is made if this process does not have it.  Nothing is trusted.  Codes of ftkit. */
+int ftk_win_recipe_load(int context, const uint64_t **from, const uint64_t *end, bool may_make);
+/* The number of a window in a set, and the reverse (core/log_ops.h). */
+int64_t ftk_win_number(MPI_Win win);
+int ftk_win_back(int64_t number, MPI_Win *win);
 
 /* ---- message.c ------------------------------------------------------------------------- */
 

@@ -15,16 +15,7 @@
 
 /* ---- making -------------------------------------------------------------------------- */
 
-struct arguments {
-    enum { IS_CREATED, IS_ALLOCATED, IS_DYNAMIC } how;
-    void *base; /* CREATED */
-    MPI_Aint size;
-    int unit;
-    MPI_Info info;
-};
-
-/* The parts of the window that are of this process. */
-static int make_own(struct ftk_win *w, const struct arguments *a, int n)
+int ftk_win_make_own(struct ftk_win *w, int n, const struct ftk_win_making *a)
 {
     if (a->size < 0)
         return MPI_ERR_SIZE;
@@ -34,8 +25,8 @@ static int make_own(struct ftk_win *w, const struct arguments *a, int n)
     w->queue = calloc((size_t)n, sizeof *w->queue);
     if (!w->place || !w->queue)
         return MPI_ERR_NO_MEM;
-    w->allocated = a->how == IS_ALLOCATED;
-    w->dynamic = a->how == IS_DYNAMIC;
+    w->allocated = a->how == FTK_WIN_ALLOCATED;
+    w->dynamic = a->how == FTK_WIN_DYNAMIC;
     w->base = a->base;
     int rc = w->allocated
                  ? PMPI_Win_allocate(a->size, a->unit, a->info, MPI_COMM_SELF, &w->base, &w->handle)
@@ -62,7 +53,7 @@ static int compare_kinds(const struct ftk_win *w)
 }
 
 /* All members learn the sizes of all, and whether the calls agree. */
-static int exchange_places(struct ftk_win *w, const struct arguments *a)
+static int exchange_places(struct ftk_win *w, const struct ftk_win_making *a)
 {
     const struct ftk_win_place mine = { a->size, a->unit, a->how };
     int rc = PMPI_Comm_set_errhandler(w->comm, MPI_ERRORS_RETURN);
@@ -76,14 +67,14 @@ static int exchange_places(struct ftk_win *w, const struct arguments *a)
 
 /* The members make the communicator of the window, or none of them does; errors have gone to the
  * handler of the parent. */
-static int make_comm(struct ftk_win *w, struct ftk_vcomm *parent, const struct arguments *a)
+static int make_comm(struct ftk_win *w, struct ftk_vcomm *parent, const struct ftk_win_making *a)
 {
     struct ftk_construct m;
     MPI_Comm comm = MPI_COMM_NULL;
     ftk_make_begin(&m, parent, FTK_MAKE_NEW, MPI_INFO_NULL);
     ftk_make_first(&m, parent->size);
     if (m.error == MPI_SUCCESS)
-        m.error = w ? make_own(w, a, parent->size) : MPI_ERR_NO_MEM;
+        m.error = w ? ftk_win_make_own(w, parent->size, a) : MPI_ERR_NO_MEM;
     int rc = ftk_make_known(&m, &comm);
     if (rc != MPI_SUCCESS || !w) /* without w the members have not agreed */
         return rc;
@@ -93,7 +84,7 @@ static int make_comm(struct ftk_win *w, struct ftk_vcomm *parent, const struct a
 }
 
 /* NULL: *rc is the error. */
-static struct ftk_win *make(struct ftk_vcomm *parent, const struct arguments *a, int *rc)
+static struct ftk_win *make(struct ftk_vcomm *parent, const struct ftk_win_making *a, int *rc)
 {
     if (parent->remote) {
         *rc = ftk_vcomm_error(parent, MPI_ERR_COMM);
@@ -126,7 +117,7 @@ int ftk_mpi_Win_create(
     int rc;
     if (!parent)
         return PMPI_Win_create(base, size, disp_unit, info, comm, win);
-    const struct arguments a = { IS_CREATED, base, size, disp_unit, info };
+    const struct ftk_win_making a = { FTK_WIN_CREATED, base, size, disp_unit, info };
     *win = MPI_WIN_NULL;
     const struct ftk_win *w = make(parent, &a, &rc);
     if (w)
@@ -140,7 +131,7 @@ int ftk_mpi_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win)
     int rc;
     if (!parent)
         return PMPI_Win_create_dynamic(info, comm, win);
-    const struct arguments a = { IS_DYNAMIC, NULL, 0, 1, info };
+    const struct ftk_win_making a = { FTK_WIN_DYNAMIC, NULL, 0, 1, info };
     *win = MPI_WIN_NULL;
     const struct ftk_win *w = make(parent, &a, &rc);
     if (w)
@@ -155,7 +146,7 @@ int ftk_mpi_Win_allocate(
     int rc;
     if (!parent)
         return PMPI_Win_allocate(size, disp_unit, info, comm, baseptr, win);
-    const struct arguments a = { IS_ALLOCATED, NULL, size, disp_unit, info };
+    const struct ftk_win_making a = { FTK_WIN_ALLOCATED, NULL, size, disp_unit, info };
     *win = MPI_WIN_NULL;
     const struct ftk_win *w = make(parent, &a, &rc);
     if (!w)
@@ -180,8 +171,10 @@ static int free_window(struct ftk_win *w)
 int ftk_mpi_Win_free(MPI_Win *win)
 {
     struct ftk_win *w = ftk_win_find(*win);
-    if (!w)
+    if (!w) {
+        (void)ftk_win_is_detached(*win); /* the program frees the handle now */
         return ftk_win_is_gone(*win) ? ftk_log_error() : PMPI_Win_free(win);
+    }
     int rc = free_window(w);
     if (rc != MPI_SUCCESS)
         return ftk_win_error(w, rc);

@@ -89,7 +89,8 @@ static const char *unfit(const struct ftk_win *w)
         return "operations are not complete (call MPI_Win_fence or MPI_Win_flush_all before)";
     if (w->passive && !w->passive->all && ftk_win_has_locks(w))
         return "a lock is held (call MPI_Win_unlock before)";
-    return ftk_win_ranges_unfit(w);
+    const char *why = ftk_win_is_registered(w) ? ftk_win_recipe_unfit(w) : NULL;
+    return why ? why : ftk_win_ranges_unfit(w);
 }
 
 static int cut(bool apart)
@@ -116,17 +117,18 @@ static void pass_line(enum ftk_pass kind, bool first)
     ftk_win_sweep();
 }
 
-/* ---- the section: for each window these words, then its ranges ------------------------ */
+/* ---- the section: for each window these words, then its recipe, then its ranges -------- */
 
 enum { CONTEXT, FLAGS, SHARED, WORDS };
-enum { HAS_FENCE = 1, HAS_ALL = 2, HAS_RANGES = 4 };
+enum { HAS_FENCE = 1, HAS_ALL = 2, HAS_RANGES = 4, HAS_RECIPE = 8 };
 
 static size_t words(void)
 {
     size_t n = 0;
     for (const struct ftk_win *w = ftk_wins; w; w = w->next)
         if (ftk_win_is_live(w))
-            n += WORDS + (w->dynamic ? ftk_win_ranges_words(w) : 0);
+            n += WORDS + (ftk_win_is_registered(w) ? ftk_win_recipe_words(w) : 0)
+                 + (w->dynamic ? ftk_win_ranges_words(w) : 0);
     return n;
 }
 
@@ -135,11 +137,14 @@ static uint64_t *save(uint64_t *to)
     for (const struct ftk_win *w = ftk_wins; w; w = w->next) {
         if (!ftk_win_is_live(w))
             continue;
+        const bool registered = ftk_win_is_registered(w);
         to[CONTEXT] = (uint64_t)w->vc->context;
         to[FLAGS] = (w->fence ? HAS_FENCE : 0) | (w->passive && w->passive->all ? HAS_ALL : 0)
-                    | (w->dynamic ? HAS_RANGES : 0);
+                    | (w->dynamic ? HAS_RANGES : 0) | (registered ? HAS_RECIPE : 0);
         to[SHARED] = w->passive ? (uint64_t)w->passive->shared : 0;
         to += WORDS;
+        if (registered)
+            to = ftk_win_recipe_save(w, to);
         if (w->dynamic)
             to = ftk_win_ranges_save(w, to);
     }
@@ -159,20 +164,25 @@ static int load_epochs(struct ftk_win *w, const uint64_t *from)
     return FTKIT_OK;
 }
 
-/* *at moves behind the window. */
-static int load_one(const uint64_t **at, const uint64_t *end)
+/* *at moves behind the window.  first: this process has not been at the line. */
+static int load_one(const uint64_t **at, const uint64_t *end, bool first)
 {
     const uint64_t *const from = *at;
+    int rc = FTKIT_OK;
     if (end - from < WORDS || from[CONTEXT] >= FTK_LOG_ALL || from[SHARED] > (uint64_t)ftk_log.n)
         return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: damaged");
-    struct ftk_win *w = ftk_win_in_context((int)from[CONTEXT]);
+    const int context = (int)from[CONTEXT];
     *at += WORDS;
-    if (!w)
+    if (from[FLAGS] & HAS_RECIPE)
+        rc = ftk_win_recipe_load(context, at, end, first);
+    struct ftk_win *w = ftk_win_in_context(context);
+    if (rc == FTKIT_OK && !w)
         ftk_report(FTKIT_WARNING,
             "context %s: rank %d: the program has made a window inside its loop, which a "
-            "replacement does not have: make windows before ftkit_recover",
+            "replacement does not have: register its variable with ftkit_register_window()",
             ftk_log.ctx->cfg.name, ftk_log.me);
-    int rc = w ? load_epochs(w, from) : FTKIT_OK;
+    if (rc == FTKIT_OK && w)
+        rc = load_epochs(w, from);
     if (rc == FTKIT_OK && (from[FLAGS] & HAS_RANGES))
         rc = ftk_win_ranges_load(w, at, end);
     return rc;
@@ -191,15 +201,32 @@ static int end_epochs(void)
     return FTKIT_OK;
 }
 
+/* Set-up has made windows that the lost process has freed before the line. */
+static void let_others_go(const struct ftk_contexts *seen)
+{
+    for (struct ftk_win *w = ftk_wins, *next; w; w = next) {
+        next = w->next;
+        if (ftk_win_is_live(w) && !ftk_contexts_has(seen, w->vc->context))
+            ftk_win_drop(w);
+    }
+}
+
 /* The communicators of the line are there. */
 static int load(const struct ftk_section *in)
 {
+    struct ftk_contexts seen = { 0 };
+    ftk_win_detached_forget();
     ftk_win_sweep();
     if (!in->as_many)
         return FTKIT_OK;
     int rc = end_epochs();
-    for (const uint64_t *w = in->w; rc == FTKIT_OK && w && w < in->end;)
-        rc = load_one(&w, in->end);
+    for (const uint64_t *w = in->w; rc == FTKIT_OK && w && w < in->end;) {
+        if (w[CONTEXT] < FTK_LOG_ALL)
+            ftk_contexts_add(&seen, (int)w[CONTEXT]);
+        rc = load_one(&w, in->end, in->first);
+    }
+    if (rc == FTKIT_OK && in->first && in->w)
+        let_others_go(&seen);
     return rc;
 }
 
