@@ -139,20 +139,28 @@ static void make_dynamic(const struct foreign *f)
     MPI_Allgather(&mine, 1, MPI_INT64_T, w.address, 1, MPI_INT64_T, f->comm);
 }
 
+static void make_allocated(const struct foreign *f, MPI_Aint bytes)
+{
+    int64_t *base = NULL;
+    if (MPI_Win_allocate(
+            bytes, (int)sizeof *base, MPI_INFO_NULL, f->comm, (void *)&base, &w.win[ALLOCATED])
+        != MPI_SUCCESS)
+        return;
+    for (int k = 0; k < many(f, f->rank); k++)
+        base[k] = k + f->step;
+    MPI_Barrier(f->comm); /* before another rank has a lock */
+}
+
 static void make(const struct foreign *f, int i)
 {
     const MPI_Aint bytes = many(f, f->rank) * (MPI_Aint)sizeof(int64_t);
-    int64_t *base = NULL;
     w.state[1] += w.win[i] != MPI_WIN_NULL;
     if (i == CREATED)
-        MPI_Win_create(w.values, bytes, (int)sizeof *base, MPI_INFO_NULL, f->comm, &w.win[i]);
+        MPI_Win_create(w.values, bytes, sizeof(int64_t), MPI_INFO_NULL, f->comm, &w.win[i]);
     else if (i == DYNAMIC)
         make_dynamic(f);
-    else if (MPI_Win_allocate(
-                 bytes, (int)sizeof *base, MPI_INFO_NULL, f->comm, (void *)&base, &w.win[i])
-             == MPI_SUCCESS)
-        for (int k = 0; k < many(f, f->rank); k++)
-            base[k] = k + f->step;
+    else
+        make_allocated(f, bytes);
 }
 
 static void come_and_go(const struct foreign *f)
