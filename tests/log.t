@@ -96,9 +96,9 @@ for my $p ({ name => 'prime', steps => 30 },
 
 # a failure in the repair, when communicators of the log are made: a spawned replacement has made that of
 # the repair later than those, and has to be in the next one
-for my $point (qw(repair.restore repair.restored)) {
+for my $second (qw(repair.restore:0:2 repair.restored:0:1)) {
     my ($p) = grep { $_->{name} eq 'wavefront' } programs();
-    my $fault = "app.mid:2:15:kill,$point:0:2:kill";
+    my $fault = "app.mid:2:15:kill,$second:kill";
     my $env = { FTKIT_LOG_TEAMS => 'rank', FTKIT_RECOVER_SUPPLY => 'spawn, end' };
     my $j = logged($p, env => $env, spares => 0, fault => $fault);
     is(verdict($p, $j, env => $env, killed => [ 0, 2 ], faults => 2, what => $fault), '', "spawned: $fault");
