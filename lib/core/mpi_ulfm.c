@@ -216,10 +216,10 @@ void ftk_mpi_free_agreed(void)
     agreed.n = 0;
 }
 
-/* Open MPI 5.0 makes one communicator at a time, that of the parent with the lowest number first.  A
- * failure that interrupts MPI_Comm_dup or MPI_Comm_split leaves the number of the parent behind, and
- * communicators of parents with higher numbers wait for it for ever.  MPI_COMM_SELF has a lower number
- * than any of ours, and a duplicate of it removes what was left. */
+/* Open MPI 5.0 makes one communicator at a time, that of the parent with the lowest number first.
+ * A failure that interrupts MPI_Comm_dup or MPI_Comm_split leaves the number of the parent behind,
+ * and communicators of parents with higher numbers wait for it for ever.  MPI_COMM_SELF has a lower
+ * number than any of ours, and a duplicate of it removes what was left. */
 static int forget_interrupted(void)
 {
     MPI_Comm self;
