@@ -97,7 +97,7 @@ SKIP: {
     survives('... and another node is lost later', spares => 6, run => ['--no-relaunch', '--emulate-nodes', '5'],
         env => \%memory, faults => 2, fault => 'repair.split:9:1:node,app.mid:2:13:node', like => qr/ranks? replaced/);
     loses('a node is lost, with one spare for two ranks: one process is spawned elsewhere', 0, 1,
-        spares => 1, env => \%memory, run => \@here, like => qr/spawning 1 process.*repaired in/s);
+        spares => 1, env => \%memory, run => \@here, like => qr/ 1 spare \(a node has 2 ranks\), .*spawning 1 process.*repaired in/s);
 }
 
 # a runtime that ends the job when it loses a daemon, that is a node
