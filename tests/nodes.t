@@ -91,10 +91,7 @@ SKIP: {
         run => \@here, like => qr/repaired in/);
     loses('a node is lost, with the log: its team alone rolls back', 3, 1, env => \%causal,
         run => [@here, '--log'], like => qr/rank 3 returns to set \d+, all others go on/);
-    survives('a node is lost while the processes meet in ftkit_open: opened without it', spares => 4,
-        run => ['--no-relaunch', '--emulate-nodes', '4'], env => \%memory, fault => 'open.gathered:0:1:node',
-        like => qr/ 4 ranks, 2 spares, /);
-    survives('... and another node is lost later', spares => 6, run => ['--no-relaunch', '--emulate-nodes', '5'],
+    survives('a node is lost in ftkit_open, and another one later', spares => 6, run => ['--no-relaunch', '--emulate-nodes', '5'],
         env => \%memory, faults => 2, fault => 'repair.split:9:1:node,app.mid:2:13:node', like => qr/ranks? replaced/);
     loses('a node is lost, with one spare for two ranks: one process is spawned elsewhere', 0, 1,
         spares => 1, env => \%memory, run => \@here, like => qr/ 1 spare \(a node has 2 ranks\), .*spawning 1 process.*repaired in/s);
