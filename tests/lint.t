@@ -35,11 +35,13 @@ for my $case (['tidy', 'clang-tidy', in_any_order(qr/unix\.Malloc/, qr/-reserved
 {
     my ($piece, $program, $finding) = @$case;
   SKIP: {
-        skip "no $program", 2 if system("command -v $program >/dev/null 2>&1") != 0;
+        skip "no $program", 3 if system("command -v $program >/dev/null 2>&1") != 0;
         local @ENV{qw(LINT_ONLY FILES BUILD)} = ($piece, $bad, $build);
         my $out = `scripts/lint 2>&1`;
         is($? >> 8, 1, "$program: a mistake fails");
         like($out, $finding, '... and is named');
+        $out = `scripts/lint 2>&1`;
+        ok($? >> 8 == 1 && $out =~ $finding, '... also a second time, when nothing has changed') or diag($out);
     }
 }
 
