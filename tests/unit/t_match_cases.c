@@ -278,11 +278,80 @@ static void found_again(void **state)
     close_log();
 }
 
+/* A receive that may have been matched is cancelled before the repair.  What the program sees of a
+ * later receive is repeated, also when the cancel comes before the messages. */
+static void cancelled_in_doubt(void **state)
+{
+    static struct stepping s;
+    const struct op from = { .context = 0, .source = 1, .tag = 0 };
+    (void)state;
+    for (int at_once = 0; at_once < 2; at_once++) {
+        begin_case(&s, 2);
+        sent[0] = message_of(0, 1, 0, true);
+        sent[1] = message_of(0, 1, 0, false);
+        int first = receive_as(&from, -1), second = receive_as(&from, -1);
+        arrive_one(&sent[0]);
+        arrive_one(&sent[1]);
+        fail_receives(1);
+        EXPECT(at_once || step_test(first) == NOTHING);
+        step_cancel(first);
+        const bool seen = step_test(second) == 1;
+        die();
+        first = receive_as(&from, -1);
+        second = receive_as(&from, -1);
+        step_cancel(first);
+        arrive_one(&sent[0]);
+        arrive_one(&sent[1]);
+        EXPECT(!seen || step_test(second) == 1);
+        close_log();
+    }
+}
+
+/* The same with replicas, in the rank that leads: the cancel waits for the repair. */
+static int gaps_found;
+
+static int repair_now(struct ftkit_ctx *ctx)
+{
+    (void)ctx;
+    gaps_found = repair(1, 0, 0);
+    return FTKIT_OK;
+}
+
+static void cancelled_by_leader(void **state)
+{
+    static struct stepping s;
+    const struct op from = { .context = 0, .source = 1, .tag = 0 };
+    (void)state;
+    for (int at_once = 0; at_once < 2; at_once++) {
+        begin_case(&s, 2);
+        sent[0] = message_of(0, 1, 0, true);
+        sent[1] = message_of(0, 1, 0, false);
+        ftk_log.mode = &ftk_mode_node_led;
+        ftk_log.repair = repair_now;
+        ftk_log.epoch.real[FTK_LOG_DET_COMM] = MPI_COMM_NULL;
+        const int first = receive_as(&from, -1), second = receive_as(&from, -1);
+        arrive_one(&sent[0]);
+        arrive_one(&sent[1]);
+        fail_receives(1);
+        gaps_found = -1;
+        if (!at_once)
+            (void)ftk_req_progress(ftk_req_of(model.slot[first].h));
+        model.ctx.detect.failed = true;
+        step_cancel(first);
+        EXPECT(gaps_found == 1);
+        arrive_one(&sent[0]);
+        EXPECT(step_test(second) == 1);
+        EXPECT(step_test(first) == 0);
+        close_log();
+    }
+}
+
 static int tests(void)
 {
     const struct CMUnitTest all[] = { cmocka_unit_test(shown), cmocka_unit_test(dead),
         cmocka_unit_test(cancelled_before_repair), cmocka_unit_test(cancelled_after_repair),
-        cmocka_unit_test(bound), cmocka_unit_test(doubt), cmocka_unit_test(found_again) };
+        cmocka_unit_test(bound), cmocka_unit_test(doubt), cmocka_unit_test(found_again),
+        cmocka_unit_test(cancelled_in_doubt), cmocka_unit_test(cancelled_by_leader) };
     return cmocka_run_group_tests_name("matching by hand", all, NULL, NULL);
 }
 

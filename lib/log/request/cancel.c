@@ -17,16 +17,18 @@
 #include "log/request/cancel.h"
 #include "log/request/recv.h"
 
-/* Ask the MPI to cancel a receive, and wait until it is complete: cancelled, or with a message. */
+/* Ask the MPI to cancel a receive, and wait until it is complete: cancelled, or with a message.  A
+ * receive whose source is dead may have been matched: the repair knows this. */
 static int cancel_posted(struct ftk_req *r)
 {
     unsigned turns = 0;
     while (!ftk_req_is_done(r) && r->replay.cancel != FTK_CANCEL_TOO_LATE) {
-        if (r->state != FTK_REQ_POSTED)
+        const bool withdrawn = r->state == FTK_REQ_WITHDRAWN;
+        if (r->state != FTK_REQ_POSTED && !withdrawn)
             return ftk_recv_cancelled(r);
         r->recv.cancelled = true; /* the completion shows whether a message had matched it */
-        int rc = PMPI_Cancel(&r->real);
-        if (rc == MPI_SUCCESS)
+        int rc = withdrawn ? MPI_SUCCESS : PMPI_Cancel(&r->real);
+        if (rc == MPI_SUCCESS && !withdrawn)
             (void)ftk_req_progress(r); /* the request has the error, if there is one */
         if (rc == MPI_SUCCESS && !ftk_req_is_done(r))
             rc = ftk_log_progress(&turns);

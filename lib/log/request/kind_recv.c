@@ -20,8 +20,9 @@ int ftk_recv_start(struct ftk_req *r)
     return rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc;
 }
 
-/* An earlier wildcard receive could get the message, and is not complete.  Until the outcome is
- * recorded, no later receive and no probe gets a message that this receive could have got. */
+/* The outcome of the cancel is not known, or is recorded later: an earlier wildcard receive could
+ * get the message, and is not complete; or the source is dead.  Until the outcome is recorded, no
+ * later receive and no probe gets a message that this receive could have got. */
 static void doubt(struct ftk_req *r)
 {
     if (r->recv.wildcard_seq)
@@ -33,7 +34,7 @@ static void doubt(struct ftk_req *r)
 /* The outcome is recorded at once: later outcomes depend on it, because a receive that is cancelled
  * leaves its message to others.  A receive that is not cancelled now has been matched.  If earlier
  * wildcard receives have been matched before it, their outcomes are recorded first.  A receive
- * whose source is dead may have been matched, too: the repair knows this (ftk_recv_stays). */
+ * whose source is dead may have been matched, too: the repair decides (ftk_recv_stays). */
 static int cancel_posted(struct ftk_req *r)
 {
     r->recv.cancelled = true; /* the completion shows whether a message had matched it */
@@ -41,9 +42,10 @@ static int cancel_posted(struct ftk_req *r)
     if (rc != MPI_SUCCESS)
         return rc;
     (void)ftk_match_posted(r); /* the request has the error, if there is one */
-    if (r->state != FTK_REQ_POSTED || r->replay.cancel != FTK_CANCEL_UNKNOWN)
+    const bool withdrawn = r->state == FTK_REQ_WITHDRAWN;
+    if ((r->state != FTK_REQ_POSTED && !withdrawn) || r->replay.cancel != FTK_CANCEL_UNKNOWN)
         return rc;
-    if (ftk_match_is_first(r))
+    if (!withdrawn && ftk_match_is_first(r))
         return ftk_recv_too_late(r);
     doubt(r);
     return rc;
@@ -66,8 +68,11 @@ static int cancel(struct ftk_req *r)
         return MPI_SUCCESS;
     if (r->state == FTK_REQ_POSTED)
         return cancel_posted(r);
-    r->recv.cancelled = r->state == FTK_REQ_WITHDRAWN; /* the repair decides */
-    return r->recv.cancelled ? MPI_SUCCESS : ftk_recv_cancelled(r);
+    if (r->state != FTK_REQ_WITHDRAWN)
+        return ftk_recv_cancelled(r);
+    r->recv.cancelled = true; /* the repair decides */
+    doubt(r);
+    return MPI_SUCCESS;
 }
 
 static enum ftk_req_state taken(const struct ftk_req *r)
