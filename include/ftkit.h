@@ -65,8 +65,9 @@ extern "C" {
  * A context that cannot be repaired ends.  The call in which the context ends returns the
  * cause (FTKIT_ERR_LOST, FTKIT_ERR_PEER ...); in the loop a cause above -40 is returned as
  * FTKIT_ERR_ENDED.  Every later call on the context returns FTKIT_ERR_ENDED and does nothing;
- * ftkit_detail() keeps the first cause.  Only ftkit_query(), ftkit_test(), ftkit_failed(),
- * ftkit_comm() and ftkit_detail() still answer; ftkit_close() returns the first cause. */
+ * ftkit_detail() keeps the first cause.  Only ftkit_query(), ftkit_failures(), ftkit_test(),
+ * ftkit_failed(), ftkit_comm() and ftkit_detail() still answer; ftkit_close() returns the first
+ * cause. */
 #define FTKIT_STATUS_LIST(X)                                                                       \
     X(OK, 0, "success")                                                                            \
     X(ROLLED_BACK, 1, "a failure was repaired; the regions hold the last committed set")           \
@@ -865,6 +866,50 @@ typedef struct ftkit_info {
 
 /** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */
 FTKIT_API int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info);
+
+/** Why a process was lost.  Values are added at the end only. */
+enum ftkit_reason {
+    FTKIT_LOST_UNKNOWN = 0, /**< not known, or not known yet */
+    FTKIT_LOST_SIGNAL = 1,  /**< killed by a signal; code: its number, 0: not known */
+    FTKIT_LOST_NODE = 2,    /**< its node is lost */
+    FTKIT_LOST_EXIT = 3,    /**< ended with its context open; code: the exit code, -1: not known */
+    FTKIT_LOST_ABORT = 4,   /**< MPI_Abort() or ftkit_abort() while a failure was known; code: its
+                                 argument */
+    FTKIT_LOST_STUCK = 5    /**< stopped or stuck, and killed by the watchdog */
+};
+
+/** One lost process. */
+typedef struct ftkit_failure {
+    int rank;        /**< in ftkit_comm() when it was lost */
+    int plane;       /**< with replicas: its plane; else 0 */
+    int incarnation; /**< processes that had carried this rank before it: 0, 1, ... */
+    int reason;      /**< enum ftkit_reason */
+    int code;        /**< see enum ftkit_reason; 0 for the other reasons */
+} ftkit_failure;
+
+/**
+ * The working ranks that were lost, and why: in the last repair, and in earlier repairs that went
+ * back to the same set.
+ *
+ * @param[out]    list  [*n] the losses, in the order of the repairs, then of the ranks
+ * @param[in,out] n     in: room in list; out: the number of losses, which may be larger.  Then
+ *                      only the first ones are in list.  With room 0 list may be NULL
+ *
+ * All ranks have the same losses, also replacements.  Before the first repair, with
+ * FTKIT_MODE_RESTART and after the relaunch of the job *n is 0.
+ *
+ * A reason is given only when it is known; the program must not rely on one.  What a process or
+ * the watchdog of its node knows (EXIT, ABORT, STUCK) is known if a rank of that node lives.  The
+ * runtime knows signals and nodes, and reports them to `ftkit run`, on the node of mpirun only: a
+ * signal is known by its number there, and elsewhere without one.  The ranks share what they know
+ * in the repair.  A report that comes later is known only to ranks that see the files of
+ * `ftkit run`: so a reason may be known on some ranks only.
+ *
+ * Local.
+ * Blocking: while a reason is not known, up to 0.5 s from the repair on, where the report may come.
+ * Errors: FTKIT_ERR_ARG: n is NULL, or *n < 0, or list is NULL and *n > 0.
+ */
+FTKIT_API int ftkit_failures(const ftkit_ctx *ctx, ftkit_failure *list, int *n);
 
 /** Set *done to 1 if the set is complete on the file system, else to 0.  Local, reads files. */
 FTKIT_API int ftkit_test(ftkit_ctx *ctx, uint64_t set, int *done);

@@ -19,6 +19,7 @@
 #include "energy/energy.h"
 #include "exit_guard.h"
 #include "halt.h"
+#include "recover/failures.h"
 #include "recover/programs.h"
 #include "recover/repair.h"
 #include "recover/spare.h"
@@ -66,6 +67,7 @@ void ftk_free_context(struct ftkit_ctx *ctx)
     ftk_programs_free(ctx);
     free(ctx->incarnations);
     free(ctx->repair.line_source);
+    ftk_failures_free(ctx->repair.failures);
     ftk_start_forget(ctx);
     free(ctx);
 }

@@ -11,6 +11,7 @@
 
 #include "core/run_state.h"
 #include "detect/detect.h"
+#include "detect/last_word.h"
 #include "exit_guard.h"
 #include "set/flusher.h"
 
@@ -58,6 +59,13 @@ static bool ends_open(void)
            && !finalized;
 }
 
+/* Why this process is lost, for ftkit_failures(). */
+static void last_word(int code)
+{
+    for (const struct ftkit_ctx *c = ftk_detect_first(); c; c = c->next)
+        ftk_last_word(c->dog, FTKIT_LOST_EXIT, code);
+}
+
 static void on_process_exit(int status, void *arg)
 {
     (void)arg;
@@ -70,6 +78,7 @@ static void on_process_exit(int status, void *arg)
     say_exit(how);
     if (status == 0 && has_finished()) /* else the job would be computed again */
         ftk_run_state("unclosed");
+    last_word(status);
     kill(getpid(), SIGKILL);
 }
 
@@ -78,6 +87,7 @@ static void on_quick_exit(void)
     if (!ends_open())
         return;
     say_exit("by quick_exit()"); /* the exit code is not known here */
+    last_word(-1);
     kill(getpid(), SIGKILL);
 }
 

@@ -46,6 +46,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/mpirun_text.h"
 #include "losses.h"
 
 #define MAIN_JOB 1 /* as mpirun numbers jobs: its daemons are 0, spawned processes 2 and up */
@@ -327,10 +328,10 @@ static void take_state(struct ftk_state *s, const char *text)
         const char *state;
         enum ftk_end_how how;
     } states[] = {
-        { " state ABORTED BY SIGNAL", FTK_END_SIGNAL },
-        { " state CALLED ABORT", FTK_END_ABORT },
-        { " state EXITED WITH NON-ZERO STATUS", FTK_END_EXIT },
-        { " state TERMINATED WITHOUT SYNC", FTK_END_NO_FINALIZE },
+        { FTK_MPIRUN_BY_SIGNAL, FTK_END_SIGNAL },
+        { FTK_MPIRUN_BY_ABORT, FTK_END_ABORT },
+        { FTK_MPIRUN_BY_EXIT, FTK_END_EXIT },
+        { FTK_MPIRUN_NO_FINALIZE, FTK_END_NO_FINALIZE },
     };
     struct ftk_end e = { FTK_END_NONE };
     const char *what = process_of(text, &e);
@@ -348,8 +349,7 @@ static void take_state(struct ftk_state *s, const char *text)
 /* errmgr:dvm: proc [...] called abort with exit code 7 */
 static void take_code(struct ftk_state *s, const char *text)
 {
-    static const char *const words[] = { " called abort with exit code ",
-        " exited with non-zero status " };
+    static const char *const words[] = { FTK_MPIRUN_ABORT_CODE, FTK_MPIRUN_EXIT_CODE };
     struct ftk_end e = { FTK_END_NONE };
     const char *what = process_of(text, &e);
     struct ftk_end *bad = what ? ftk_end_find(s->bad, s->nbad, &e) : NULL;
@@ -368,7 +368,7 @@ static void take_code(struct ftk_state *s, const char *text)
 /* odls:waitpid_fired child process [...] terminated with signal Killed */
 static void take_child(struct ftk_state *s, const char *text)
 {
-    static const char words[] = " terminated with signal ";
+    static const char words[] = FTK_MPIRUN_CHILD_SIGNAL;
     struct ftk_end e = { FTK_END_NONE };
     const char *what = process_of(text, &e);
     if (what && strncmp(what, words, strlen(words)) == 0) {
@@ -383,7 +383,7 @@ static void take_child(struct ftk_state *s, const char *text)
 /* errmgr:dvm: node h2 is lost: a line of scripts/prrte. */
 static void take_node(struct ftk_state *s, const char *text)
 {
-    if (!strstr(text, " is lost"))
+    if (!strstr(text, FTK_MPIRUN_NODE_LOST))
         return;
     s->facts.early_loss = s->facts.early_loss || !s->facts.met;
 }
@@ -396,9 +396,9 @@ static bool mpirun_line(struct ftk_state *s, const char *line)
         const char *begin;
         void (*take)(struct ftk_state *s, const char *text);
     } kinds[] = {
-        { " errmgr:dvm: for proc ", take_state }, { " errmgr:dvm: proc ", take_code },
-        { " errmgr:dvm: node ", take_node }, { " odls:waitpid_fired child process ", take_child },
-        { " errmgr", NULL }, { " odls:", NULL }, { "[base/odls", NULL }, { " local:launch", NULL },
+        { FTK_MPIRUN_STATE, take_state }, { FTK_MPIRUN_CODE, take_code },
+        { FTK_MPIRUN_NODE, take_node }, { FTK_MPIRUN_CHILD, take_child }, { " errmgr", NULL },
+        { " odls:", NULL }, { "[base/odls", NULL }, { " local:launch", NULL },
         { " SENDING SIG", NULL }, /* to processes that are left: SIGCONT, SIGTERM, SIGKILL */
         { " Sleep ", NULL },      /* between these signals */
         { " checking limit on ", NULL }, { " GETTING DAEMON ", NULL }, { " app ", NULL },

@@ -91,6 +91,23 @@ module ftkit
         integer(c_int) :: nprograms = 0
     end type
 
+    !> One lost process, see ftkit_failures().
+    type, bind(c), public :: ftkit_failure
+        integer(c_int) :: rank = 0
+        integer(c_int) :: plane = 0
+        integer(c_int) :: incarnation = 0
+        integer(c_int) :: reason = 0
+        integer(c_int) :: code = 0
+    end type
+
+    !> Why a process was lost: reason of ftkit_failure.
+    integer(c_int), parameter, public :: FTKIT_LOST_UNKNOWN = 0
+    integer(c_int), parameter, public :: FTKIT_LOST_SIGNAL = 1
+    integer(c_int), parameter, public :: FTKIT_LOST_NODE = 2
+    integer(c_int), parameter, public :: FTKIT_LOST_EXIT = 3
+    integer(c_int), parameter, public :: FTKIT_LOST_ABORT = 4
+    integer(c_int), parameter, public :: FTKIT_LOST_STUCK = 5
+
     ! ---- Procedures of the program ------------------------------------------------------
 
     public :: ftkit_repair_fn, ftkit_repair_integer_fn, ftkit_report_fn
@@ -598,6 +615,17 @@ module ftkit
     end interface
     public :: ftkit_query
 
+    interface
+        subroutine failures_list(ctx, list, room, n, ierr) bind(c, name="ftkit_f_failures")
+            import :: ftkit_ctx, ftkit_failure, c_int
+            type(ftkit_ctx), intent(in) :: ctx
+            type(ftkit_failure), intent(inout) :: list(*)
+            integer(c_int), intent(in), value :: room
+            integer(c_int), intent(out) :: n
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+    end interface
+
     !> Let ftkit revoke a communicator of the program when a rank fails.
     interface ftkit_track_comm
         subroutine track_comm_integer(ctx, comm, ierr) bind(c, name="ftkit_f_track_comm")
@@ -653,7 +681,7 @@ module ftkit
 
     public :: ftkit_on_repair, ftkit_on_repair_integer, ftkit_set_report
     public :: ftkit_step, ftkit_fatal, ftkit_escape
-    public :: ftkit_request, ftkit_test, ftkit_failed, ftkit_confirm
+    public :: ftkit_request, ftkit_test, ftkit_failed, ftkit_confirm, ftkit_failures
     public :: ftkit_strerror, ftkit_version, ftkit_detail
 
     ! ---- C functions that the procedures below use --------------------------------------
@@ -829,6 +857,15 @@ contains
     end function
 
     !> .true. when a failure is known that the next ftkit_checkpoint() will repair.
+    !> The ranks that were lost, and why: as many as list has room for.  n: the number of all.
+    subroutine ftkit_failures(ctx, list, n, ierr)
+        type(ftkit_ctx), intent(in) :: ctx
+        type(ftkit_failure), intent(inout) :: list(:)
+        integer(c_int), intent(out) :: n
+        integer(c_int), intent(out), optional :: ierr
+        call failures_list(ctx, list, size(list, kind=c_int), n, ierr)
+    end subroutine
+
     logical function ftkit_failed(ctx)
         type(ftkit_ctx), intent(in) :: ctx
         ftkit_failed = c_failed(ctx%handle) /= 0

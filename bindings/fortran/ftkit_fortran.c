@@ -689,6 +689,12 @@ void ftkit_f_query(ftkit_ctx *const *ctx, ftkit_info *info, int *ierr)
     done(ierr, *ctx, "ftkit_query", ftkit_query(*ctx, info));
 }
 
+void ftkit_f_failures(ftkit_ctx *const *ctx, ftkit_failure *list, int room, int *n, int *ierr)
+{
+    *n = room;
+    done(ierr, *ctx, "ftkit_failures", ftkit_failures(*ctx, list, n));
+}
+
 /* ---- Callbacks ----------------------------------------------------------------------- */
 
 /* A Fortran procedure for ftkit_on_repair(), and its arguments. */

@@ -24,6 +24,7 @@
 #include "core/run_state.h"
 #include "detect.h"
 #include "fail_stop.h"
+#include "last_word.h"
 #include "misuse.h"
 #include "notice.h"
 #include "watchdog.h"
@@ -142,6 +143,7 @@ void ftk_detect_abort(const char *call, int code)
         "rank %d has called %s with %d while a failure waits for its repair: this process "
         "counts as lost, too. Rule: ask ftkit_confirm() before a check ends the program",
         ctx->rank, call, code);
+    ftk_last_word(ctx->dog, FTKIT_LOST_ABORT, code);
     ftk_fail_stop_die();
 }
 

@@ -17,6 +17,7 @@
 #include "core/ranks.h"
 #include "core/run_state.h"
 #include "dog.h"
+#include "last_word.h"
 
 #define LOWEST_CALLS UINT64_MAX
 enum { TEXT_MAX = 960, RULE_MAX = 320 };
@@ -329,6 +330,7 @@ static void look_for_exception(struct ftk_watchdog *dog, double now)
         "C++ exception: it counts as lost. Rule: an exception of one rank leaves no scope that "
         "closes the context; catch it inside, or call ftkit_abort",
         (int)getpid(), dog->own->world_rank, waited);
+    ftk_last_word(dog, FTKIT_LOST_EXIT, -1);
     kill(getpid(), SIGKILL);
 }
 

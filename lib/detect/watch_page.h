@@ -19,6 +19,7 @@
 #define FTK_DOG_PREFIX "ftkit-dog-" /* <job>-<node> */
 #define FTK_DET_PREFIX "ftkit-det-" /* <run>-<job>-<rank>-<process>-<0 or 1> */
 #define FTK_DOG_SLOTS 1024
+#define FTK_DOG_WORDS 256
 
 struct ftk_dog_slot {
     _Alignas(64) _Atomic int pid; /* 0: free; < 0: being filled.  Slots share no cache line */
@@ -40,6 +41,13 @@ struct ftk_dog_slot {
     _Atomic uint64_t passed; /* calls that have returned at once: has_passed() in silence.c */
 };
 
+/* Why a process ended: last_word.h. */
+struct ftk_dog_last {
+    _Atomic unsigned number; /* of the word, from 1; 0: none, or it is being written */
+    _Atomic int job, world_rank;
+    _Atomic int reason, code;
+};
+
 struct ftk_dog_page {
     _Atomic unsigned magic;
     _Atomic uint64_t said;  /* bits of the time when the next line is due; 0: no line was written */
@@ -48,6 +56,8 @@ struct ftk_dog_page {
     _Atomic uint64_t line;  /* with replicas: a set to which they could go back; 0: none yet */
     _Atomic unsigned first; /* bits 1 << enum ftk_dog_once: a process of the node has said so */
     _Atomic bool ends;      /* a process of the node ends the job */
+    _Atomic unsigned nwords; /* last words so far; the newest ones are in words */
+    struct ftk_dog_last words[FTK_DOG_WORDS];
     struct ftk_dog_slot slots[FTK_DOG_SLOTS];
 };
 

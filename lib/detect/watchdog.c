@@ -40,6 +40,7 @@
 #include "core/run_state.h"
 #include "core/thread.h"
 #include "dog.h"
+#include "last_word.h"
 
 #define TICK_S 0.25
 #define STANDSTILL_S 1.0 /* a tick that is later shows a standstill */
@@ -69,13 +70,15 @@ void ftk_dog_end_job(struct ftk_watchdog *dog, const char *why)
 }
 
 /* Kill a process that is stuck. */
-static void put_down(struct ftk_dog_slot *s, const char *why, double seconds)
+static void put_down(
+    struct ftk_watchdog *dog, struct ftk_dog_slot *s, const char *why, double seconds)
 {
     int pid = atomic_load(&s->pid);
     if (pid <= 0 || !atomic_compare_exchange_strong(&s->pid, &pid, 0))
         return; /* another process was faster */
     ftk_report(FTKIT_WARNING, "process %d (rank %d of the job) %s for %.1f s: killed", pid,
         s->world_rank, why, seconds);
+    ftk_last_word_of(dog->page, s, FTKIT_LOST_STUCK, 0);
     kill(pid, SIGKILL);
 }
 
@@ -185,12 +188,12 @@ static void look_at(struct ftk_watchdog *dog, struct ftk_dog_slot *s, double now
         return;
     }
     if (silent > limit) {
-        put_down(s, "has been stopped", silent);
+        put_down(dog, s, "has been stopped", silent);
         return;
     }
     limit = patience(dog, s);
     if (atomic_load(&s->state) < FTK_DOG_REPAIR && repairing(dog, now, limit))
-        put_down(s, "has not come to the repair", limit);
+        put_down(dog, s, "has not come to the repair", limit);
 }
 
 /* A repair that does not end although all processes have come: MPI itself hangs (Open MPI 5.0

@@ -6,13 +6,14 @@
 
 #include "census.h"
 #include "core/log_ops.h"
+#include "core/mpi_notify.h"
 #include "detect/detect.h"
 #include "detect/sure.h"
 #include "set/pack.h"
 
 /* In messages, in words of 64 bits: first one record of WORDS per process.  Then the list of
  * segments of each process: SEG_WORDS per segment, and the members of its group for a parity. */
-enum { WORDS = 27, SEG_WORDS = 6 };
+enum { WORDS = 29, SEG_WORDS = 6 };
 
 static enum ftk_sets sets_of(const struct ftkit_ctx *ctx)
 {
@@ -20,6 +21,12 @@ static enum ftk_sets sets_of(const struct ftkit_ctx *ctx)
         return FTK_SETS_OVER;
     return ctx->replica.sets == FTK_SETS_COME && ftk_log_repeats(ctx) ? FTK_SETS_LATER
                                                                       : ctx->replica.sets;
+}
+
+static int world_rank(void)
+{
+    int rank = -1;
+    return MPI_Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS ? rank : -1;
 }
 
 static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
@@ -52,6 +59,8 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ftk_region_progressed(ctx);
     w[i++] = ctx->repair.spawn_failed;
     w[i++] = (int64_t)ctx->repair.unusable;
+    w[i++] = (int64_t)ftk_mpi_job() << 32 | (uint32_t)world_rank();
+    w[i++] = (int64_t)ftk_run_node();
     w[i++] = nwords;
 }
 
@@ -86,6 +95,9 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->progressed = (int)w[i++];
     e->spawn_failed = (int)w[i++];
     e->unusable = (uint64_t)w[i++];
+    e->process.job = (int)(w[i] >> 32);
+    e->process.world_rank = (int)(w[i++] & UINT32_MAX);
+    e->process.node = (uint64_t)w[i++];
     return (int)w[i++];
 }
 

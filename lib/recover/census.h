@@ -4,6 +4,7 @@
 #ifndef FTK_CENSUS_H
 #define FTK_CENSUS_H
 
+#include "core/run_ends.h"
 #include "detect/detect.h"
 
 /* A sealed segment, or a sealed parity, in the memory of a process. */
@@ -37,9 +38,10 @@ struct ftk_census_entry {
     uint64_t run;
     int epoch;
     struct ftk_repeats repeats;
-    int progressed;    /* before the first set: the rank has left its initial state */
-    int spawn_failed;  /* spawning was tried and does not work here */
-    uint64_t unusable; /* set that this rank has given up in memory, 0: none */
+    int progressed;             /* before the first set: the rank has left its initial state */
+    int spawn_failed;           /* spawning was tried and does not work here */
+    uint64_t unusable;          /* set that this rank has given up in memory, 0: none */
+    struct ftk_run_end process; /* the process, without its end */
     int nsegs;
     const struct ftk_census_seg *segs; /* [nsegs] */
 };

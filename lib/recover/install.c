@@ -11,6 +11,7 @@
 #include "detect/misuse.h"
 #include "detect/sure.h"
 #include "detect/watchdog.h"
+#include "failures.h"
 #include "programs.h"
 #include "replica/planes.h"
 #include "set/checkpoint.h"
@@ -51,6 +52,7 @@ static void install_tables(struct ftk_attempt *a)
     free(ctx->incarnations);
     ctx->domain = a->domain;
     ctx->incarnations = a->incarnations;
+    ftk_failures_install(a);
     ftk_programs_install(ctx, a->programs, a->plan.nranks);
 }
 

@@ -14,6 +14,7 @@
 #include "detect/sure.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
+#include "failures.h"
 #include "programs.h"
 #include "repair.h"
 #include "set/checkpoint.h"
@@ -261,6 +262,8 @@ static int share_state(struct ftk_attempt *a)
         rc = ftk_sure_bcast(&act, root, &a->handover, sizeof a->handover);
     if (rc == FTKIT_OK)
         rc = share_identity(a, root);
+    if (rc == FTKIT_OK)
+        rc = ftk_failures_share(a, root);
     if (rc != FTKIT_OK)
         return rc;
     for (int r = 0; r < p->nranks; r++)
@@ -288,6 +291,8 @@ static int allocate(struct ftk_attempt *a)
     int rc = ftk_attempt_rank(a, &me);
     if (rc == FTKIT_OK)
         rc = ftk_programs_list(&a->ctx->programs, &a->census, &a->plan, &a->programs);
+    if (rc == FTKIT_OK)
+        rc = ftk_failures_begin(a);
     for (int i = 0; rc == FTKIT_OK && i < FTK_LEVELS; i++)
         rc = ftk_layout_make(
             &a->ctx->level[i], a->plan.rank_of[me], a->plan.nranks, a->domain, &a->layout[i]);
@@ -375,6 +380,7 @@ static int discard(struct ftk_attempt *a)
     free(a->domain);
     free(a->incarnations);
     free(a->programs);
+    ftk_failures_free(a->failures);
     ftk_mpi_revoke(a->next.app);
     ftk_mpi_revoke(a->next.act);
     ftk_mpi_revoke(a->next.ctl);

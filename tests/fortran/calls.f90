@@ -285,6 +285,7 @@ contains
         real, target :: other(3)
         character(len=MPI_MAX_LIBRARY_VERSION_STRING) :: mpi
         integer :: ierr, n
+        type(ftkit_failure) :: lost(2)
         integer(c_int64_t) :: set
         logical :: done
         type(ftkit_ctx) :: closed
@@ -330,6 +331,8 @@ contains
         call ftkit_checkpoint(ft, ierr)
         call ok(ierr == FTKIT_ERR_ARG, 'a closed context')
         call ok(.not. ftkit_failed(ft), '... knows of no failure')
+        call ftkit_failures(ft, lost, n, ierr)
+        call ok(ierr == FTKIT_ERR_ARG, '... and of no list of losses')
     end subroutine
 
     ! An MPI that checks its handles tells what is none.
@@ -357,7 +360,8 @@ contains
         type(MPI_Comm) :: other
         type(MPI_Datatype) :: pair
         type(ftkit_info) :: info
-        integer :: ierr, again, corrupt
+        integer :: ierr, again, corrupt, n
+        type(ftkit_failure) :: lost(2)
         integer(c_int64_t) :: set
         logical :: done
         x = 1
@@ -415,6 +419,9 @@ contains
         call gives(ierr, FTKIT_OK, 'waited for')
         call ftkit_query(ft, info)
         call ok(info%committed == 1 .and. info%durable == 1 .and. info%nranks == 1, 'queried')
+        n = 5
+        call ftkit_failures(ft, lost, n)
+        call ok(n == 0 .and. c_sizeof(lost(1)) == 20, 'nothing is lost')
         done = .false.
         call ftkit_test(ft, 1_c_int64_t, done)
         call ok(done, 'the set is there')

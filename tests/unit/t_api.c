@@ -146,6 +146,7 @@ static void check_no_context(ftkit_ctx *ft)
     REFUSED(ftkit_track_comm, MPI_COMM_WORLD);
     REFUSED(ftkit_untrack_comm, MPI_COMM_WORLD);
     REFUSED(ftkit_query, &info);
+    REFUSED(ftkit_failures, NULL, &done);
     REFUSED(ftkit_test, 1, &done);
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_checkpoint", ftkit_checkpoint(ft));
     CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_finish", ftkit_finish(ft));
@@ -402,11 +403,17 @@ static void bad_arguments(void **state)
     MPI_Comm bound[20];
     MPI_Comm many[70];
     ftkit_info info = { .size = 0 };
-    int done = 5;
+    ftkit_failure lost;
+    int done = 5, none = 0, less = -1;
     size_t n;
     start();
     CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "ftkit_query", ftkit_query(p.ft, NULL));
     CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "ftkit_query|size", ftkit_query(p.ft, &info));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "ftkit_failures", ftkit_failures(p.ft, NULL, NULL));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "ftkit_failures", ftkit_failures(p.ft, NULL, &done));
+    CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "ftkit_failures", ftkit_failures(p.ft, &lost, &less));
+    CHECK(FTKIT_OK, p.ft, ftkit_failures(p.ft, NULL, &none));
+    assert_int_equal(none, 0);
     CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "ftkit_test", ftkit_test(p.ft, 1, NULL));
     CHECK_ERROR(FTKIT_ERR_ARG, p.ft, "ftkit_test|0", ftkit_test(p.ft, 0, &done));
     assert_int_equal(done, 5);
