@@ -148,11 +148,11 @@ sub killed {
     is(verdict($j, $n, @kills), '', "$n PEs, kills (PE, step, place): $text");
     if (grep { $_->[2] == 102 } @kills) {
         my @told = map { $_->[0] } sort { $a->[0] <=> $b->[0] } @kills;
-        my $list = join('.*', map { "^\\0?lost $_ 1\$" } $told[0] == $told[1] ? $told[0] : @told);
+        my $list = join('.*', map { "^\\0?lost $_ 2\$" } $told[0] == $told[1] ? $told[0] : @told);
         ok(scalar($j->{log} =~ /$list/ms), '... the last list has all PEs');
     }
     for my $k (@kills) {
-        ok(scalar($j->{log} =~ /^\0?lost $k->[0] 1$/m), "... PE $k->[0] was told as lost") if $k->[2] != 102;
+        ok(scalar($j->{log} =~ /^\0?lost $k->[0] 2$/m), "... PE $k->[0] was told as lost") if $k->[2] != 102;
     }
     return;
 }
@@ -162,6 +162,11 @@ killed(4, 1, [ 3, 40, 101 ]);                   # after the last step
 killed(4, 2, [ 2, 7, 3 ], [ 1, 7, 102 ]);       # a survivor, in the restart
 killed(4, 2, [ 0, 7, 3 ], [ 0, 7, 102 ]);       # the substitute, in the restart
 killed(4, 3, random_kills(4, $_)) for (1, 1, 2, all_cases() ? (1) x 20 : ());
+{
+    my $j = pes('jacobi', n => 4, spares => 1, env => { KILLS => '1 9 2', END => 'exit' });
+    is(verdict($j, 4, [ 1, 9, 2 ]), '', 'a PE ends by exit');
+    ok(is_skipped() || $j->{log} =~ /^\0?lost 1 4$/m, '... which its status says');
+}
 killed(8, 3, random_kills(8, $_)) for (all_cases() ? ((1) x 5, (2) x 5, (3) x 10) : 3);
 
 # ---- loops of the program that wait for a lost PE, and mistakes that come from the loss

@@ -61,29 +61,51 @@ int shmem_checkpoint_all(void)
     return SHMEM_FT_SUCCESS;
 }
 
+/* What this PE knows of the losses: why [n] of each PE, 1 + enum ftkit_reason.  A PE may have been
+ * lost twice; the last loss counts. */
+static void reasons(int *why)
+{
+    int n = 0;
+    int rc = ftkit_failures(ftk_shmem.ft, NULL, &n);
+    ftkit_failure *list = malloc(((size_t)n + 1) * sizeof *list);
+    if (!list)
+        ftk_shmem_end("shmem_query_fault: no memory");
+    if (rc == FTKIT_OK)
+        rc = ftkit_failures(ftk_shmem.ft, list, &n);
+    if (rc != FTKIT_OK)
+        ftk_shmem_end("shmem_query_fault: %s", ftkit_detail(ftk_shmem.ft));
+    for (int i = 0; i < n; i++)
+        if (list[i].rank < ftk_shmem.n)
+            why[list[i].rank] = SHMEM_FT_PE_LOST + list[i].reason;
+    free(list);
+}
+
+/* Not each PE knows each reason, so the best one of all PEs is taken. */
 void shmem_query_fault(int **pes, int **pes_status, size_t *numpes)
 {
     struct ftk_shmem *s = &ftk_shmem;
     const size_t n = (size_t)s->n;
-    const unsigned char mine = s->is_new;
-    unsigned char *all = calloc(n, 1);
+    int *is = calloc(2 * n + 1, sizeof *is); /* [n] whether each PE is new, [n] why */
     int *which = malloc((n + 1) * sizeof *which), *why = malloc((n + 1) * sizeof *why);
     size_t found = 0;
-    if (!all || !which || !why)
+    if (!is || !which || !why)
         ftk_shmem_end("shmem_query_fault: no memory");
     memset(s->lost, 0, n * sizeof *s->lost);
-    if (ftk_shmem_ready("shmem_query_fault")
-        && ftk_shmem_done(
-            "shmem_query_fault", MPI_Allgather(&mine, 1, MPI_BYTE, all, 1, MPI_BYTE, s->comm))) {
+    if (ftk_shmem_ready("shmem_query_fault")) {
+        is[s->me] = s->is_new;
+        reasons(is + n);
+        if (!ftk_shmem_done("shmem_query_fault",
+                MPI_Allreduce(MPI_IN_PLACE, is, 2 * s->n, MPI_INT, MPI_MAX, s->comm)))
+            memset(is, 0, n * sizeof *is);
         for (int i = 0; i < s->n; i++) {
-            s->lost[i] = all[i];
-            if (!all[i])
+            s->lost[i] = is[i] != 0;
+            if (!is[i])
                 continue;
             which[found] = i;
-            why[found++] = SHMEM_FT_PE_LOST;
+            why[found++] = is[n + (size_t)i] ? is[n + (size_t)i] : SHMEM_FT_PE_LOST;
         }
     }
-    free(all);
+    free(is);
     *pes = which;
     *pes_status = why;
     *numpes = found;

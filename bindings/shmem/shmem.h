@@ -382,7 +382,15 @@ SHMEM_REDUCE_NUMBERS(SHMEM_NUMBERS_DECLARE)
 SHMEM_API int shmem_ft_failed(void);
 
 enum { SHMEM_FT_SUCCESS = 0, SHMEM_FT_FAILURE = 1 };
-enum { SHMEM_FT_PE_LOST = 1 }; /* a status of shmem_query_fault(): its process has ended */
+/* A status of shmem_query_fault(): why the process of the PE was lost. */
+enum {
+    SHMEM_FT_PE_LOST = 1,   /* not known */
+    SHMEM_FT_PE_SIGNAL = 2, /* killed by a signal */
+    SHMEM_FT_PE_NODE = 3,   /* its node is lost */
+    SHMEM_FT_PE_EXIT = 4,   /* it has ended before shmem_finalize() */
+    SHMEM_FT_PE_ABORT = 5,  /* shmem_global_exit() while the loss of another PE was known */
+    SHMEM_FT_PE_STUCK = 6   /* it stood still, and the watchdog has killed it */
+};
 
 /**
  * Save the symmetric memory of all PEs.
