@@ -11,7 +11,9 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitTest;
+use POSIX ();
 use Test::More;
+use Time::HiRes qw(sleep);
 
 ulfm_only();
 asleep_in_waits();
@@ -183,6 +185,35 @@ for my $die ('0 before', '2 before', '1 after', '3 after') {
     my $j = pes('begin', n => 4, spares => 1, env => { DIE => $die });
     ok($j->{rc} == 0 && (-e "$j->{dir}/died" || is_skipped()) && $j->{log} =~ /^\0?first 0, lost 0, sum 10$/m,
         "a PE is lost inside of shmem_init: $die the set") or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
+}
+
+# ---- the example: a PE is lost after the last shmem_checkpoint_all, while PE 0 writes the result
+
+# The new file is a small pipe, so PE 0 stands in the writing until the test reads.  PE 3, whose cells
+# come last, is killed before.
+{
+    my ($work, $got) = (scratch() . '/late', '');
+    my $killed = 0;
+    my $j = job(program => build() . '/examples/shmem/rod', n => 4, spares => 1, keep => $work, timeout => 60,
+        args => [ 40, "$work/result", "$work/pid", 1 ],
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_REPORT_STDERR => 'debug' },
+        while => sub {
+            local $SIG{ALRM} = sub { die("PE 0 does not come to its result\n") };
+            alarm(40);
+            POSIX::mkfifo("$work/result.new", 0600) or die("mkfifo: $!\n");
+            open(my $pipe, '<', "$work/result.new") or die("$work/result.new: $!\n");
+            fcntl($pipe, 1031, 4096) or die("F_SETPIPE_SZ: $!\n");
+            my ($pid) = split(' ', slurp("$work/pid.3"));
+            $killed = kill('KILL', $pid);
+            sleep(0.01) while slurp("$work/log") !~ /has learned of a failure/;
+            $got .= $_ while <$pipe>;
+            alarm(0);
+        });
+    is($killed, 1, 'a PE is killed after the last shmem_checkpoint_all');
+    ok($j->{rc} != 0 && !-e "$work/result", '... the job has no result, and an error code')
+        or diag("exit code $j->{rc}\n", substr($j->{log}, -4000));
+    like($j->{log}, qr/a PE was lost after the last shmem_checkpoint_all: the job begins again/, '... a line says why');
+    unlike($j->{log}, qr/rod: 40 steps/, '... and PE 0 does not claim a result');
 }
 
 # ---- the job begins again
