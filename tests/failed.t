@@ -83,6 +83,11 @@ SKIP: {
         tells("the node of rank $rank", $losses, [$rank, 'wait'], @nodes, timeout => 90, while => sub {
             my ($work) = @_;
             await_file("$work/pid.$rank");
+            my $pid;
+            ($pid) = slurp("$work/pid.$rank") =~ /^(\d+)\n/ until $pid;
+            my %daemon = FtkitNode::daemons($work);
+            # a lost node does not report the ends of its processes
+            kill('STOP', $daemon{ readlink("/proc/$pid/ns/uts") // '' } // die("no daemon\n"));
             @killed = FtkitNode::lose_node($work, $rank, 1);
         });
         ok($killed[0] == 1 && $killed[1] >= 1, '... with its daemon and its processes');
