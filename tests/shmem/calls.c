@@ -52,6 +52,7 @@ long shared[8];   /* a global one */
 
 #define SIZED(bits, bytes)                                                                         \
     do {                                                                                           \
+        const size_t w = (bytes);                                                                  \
         static unsigned char here[8 * (bytes)];                                                    \
         unsigned char from[8 * (bytes)], back[8 * (bytes)] = { 0 };                                \
         for (size_t i = 0; i < sizeof from; i++)                                                   \
@@ -59,14 +60,14 @@ long shared[8];   /* a global one */
         memset(here, 255, sizeof here);                                                            \
         shmem_barrier_all();                                                                       \
         shmem_put##bits(here, from, 2, next_pe(1));                                                \
-        shmem_put##bits##_nbi(here + 2 * (bytes), from + 2 * (bytes), 1, next_pe(1));              \
-        shmem_iput##bits(here + 4 * (bytes), from + 4 * (bytes), 2, 1, 2, next_pe(1));             \
+        shmem_put##bits##_nbi(here + 2 * w, from + 2 * w, 1, next_pe(1));                          \
+        shmem_iput##bits(here + 4 * w, from + 4 * w, 2, 1, 2, next_pe(1));                         \
         shmem_barrier_all();                                                                       \
         shmem_get##bits(back, here, 3, next_pe(1));                                                \
-        CHECK(memcmp(back, from, 3 * (bytes)) == 0);                                               \
-        shmem_iget##bits(back, here + 4 * (bytes), 1, 2, 2, next_pe(1));                           \
-        CHECK(memcmp(back, from + 4 * (bytes), 2 * (bytes)) == 0);                                 \
-        shmem_get##bits##_nbi(back, here + 5 * (bytes), 1, next_pe(1));                            \
+        CHECK(memcmp(back, from, 3 * w) == 0);                                                     \
+        shmem_iget##bits(back, here + 4 * w, 1, 2, 2, next_pe(1));                                 \
+        CHECK(memcmp(back, from + 4 * w, 2 * w) == 0);                                             \
+        shmem_get##bits##_nbi(back, here + 5 * w, 1, next_pe(1));                                  \
         shmem_quiet();                                                                             \
         CHECK(back[0] == 255);                                                                     \
         shmem_barrier_all();                                                                       \
@@ -240,7 +241,7 @@ static void locks(void)
         got++;
     }
     shmem_barrier_all();
-    CHECK(me != 0 || (sum == 10 * n * (n + 1) / 2 && tries == 5 * n));
+    CHECK(me != 0 || (sum == 10L * n * (n + 1) / 2 && tries == 5L * n));
 }
 
 static void waiting(void)
@@ -303,7 +304,7 @@ static void collect(int first, int log_stride, int size, int my)
     CHECK(d[2] == (my == 0 ? -1 : (int64_t)2 << 33));
     shmem_fcollect32(b, a, 2, first, log_stride, size, sync_);
     shmem_fcollect64(d, c, 2, first, log_stride, size, sync_);
-    for (int i = 0; i < size; i++)
+    for (ptrdiff_t i = 0; i < size; i++)
         CHECK(b[2 * i + 1] == i * 64 + 1 && d[2 * i] == (int64_t)(i * 64) << 33);
     shmem_collect32(b, a, (size_t)my + 1, first, log_stride, size, sync_);
     shmem_collect64(d, c, (size_t)(size - my), first, log_stride, size, sync_);
@@ -339,16 +340,17 @@ static void collect(int first, int log_stride, int size, int my)
     REDUCE(name, type, max, size)                                                                  \
     REDUCE(name, type, min, 1)
 #define REDUCE_NUMBERS(name, type, mpi)                                                            \
-    REDUCE(name, type, sum, size *(size + 1) / 2)                                                  \
+    REDUCE(name, type, sum, all_sum)                                                               \
     REDUCE(name, type, prod, all_prod)
 
 static void reduce(int first, int log_stride, int size, int my)
 {
-    int all_and = ~0, all_or = 0, all_xor = 0, all_prod = 1;
+    int all_and = ~0, all_or = 0, all_xor = 0, all_sum = 0, all_prod = 1;
     for (int i = 1; i <= size; i++) {
         all_and &= i;
         all_or |= i;
         all_xor ^= i;
+        all_sum += i;
         all_prod *= i;
     }
     SHMEM_REDUCE_BITS(REDUCE_BITS)
@@ -455,6 +457,8 @@ static void heap(void)
     memset(a, 7, 1000);
     char *larger = shmem_realloc(a, 5000);
     CHECK(larger && larger != a && larger[999] == 7);
+    if (!larger)
+        return;
     char *again = shmem_malloc(900); /* where a was */
     CHECK(again == a);
     shmem_free(b);
@@ -470,6 +474,8 @@ static void heap(void)
     shmem_free(c);
     long *z = shmem_calloc(100, sizeof *z);
     CHECK(z && z == (long *)(void *)a && z[0] == 0 && z[99] == 0);
+    if (!z)
+        return;
     shmem_long_p(&z[1], 9, next_pe(1));
     shmem_barrier_all();
     CHECK(z[1] == 9);
