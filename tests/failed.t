@@ -77,7 +77,8 @@ SKIP: {
     skip('this MPI ends a job that loses a node', 1) if !own_mpi();
     my @nodes = (run => ['--no-relaunch', '--emulate-nodes', 3]);
     tells('a signal on another node than that of mpirun', [[3, 0, $signal, 0]], [3, 9], @nodes);
-    for ([3, [[3, 0, $node, 0]]], [0, [[0, 0, $node, 0], [1, 0, $node, 0]]]) {
+    # a node without spares: a spare of a lost node may take over a rank before its own end is known
+    for ([0, [[0, 0, $node, 0], [1, 0, $node, 0]]]) {
         my ($rank, $losses) = @$_;
         my @killed;
         tells("the node of rank $rank", $losses, [$rank, 'wait'], @nodes, timeout => 90, while => sub {
