@@ -11,6 +11,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitTest;
+use Fcntl qw(O_RDONLY O_NONBLOCK F_SETFL);
+use IO::Select;
 use POSIX ();
 use Test::More;
 use Time::HiRes qw(sleep);
@@ -201,11 +203,13 @@ for my $die ('0 before', '2 before', '1 after', '3 after') {
             local $SIG{ALRM} = sub { die("PE 0 does not come to its result\n") };
             alarm(40);
             POSIX::mkfifo("$work/result.new", 0600) or die("mkfifo: $!\n");
-            open(my $pipe, '<', "$work/result.new") or die("$work/result.new: $!\n");
+            sysopen(my $pipe, "$work/result.new", O_RDONLY | O_NONBLOCK) or die("$work/result.new: $!\n");
             fcntl($pipe, 1031, 4096) or die("F_SETPIPE_SZ: $!\n");
+            IO::Select->new($pipe)->can_read(); # PE 0 writes
             my ($pid) = split(' ', slurp("$work/pid.3"));
             $killed = kill('KILL', $pid);
             sleep(0.01) while slurp("$work/log") !~ /has learned of a failure/;
+            fcntl($pipe, F_SETFL, 0) or die("F_SETFL: $!\n");
             $got .= $_ while <$pipe>;
             alarm(0);
         });
