@@ -207,9 +207,9 @@ struct ftk_repair_state {
     bool spawned;      /* this process was started by a repair */
     bool spawn_failed; /* spawning does not work here */
     struct ftk_repeats repeats;
-    int corrupt;           /* own damaged segments since the last set, see ftk_drop_own() */
-    uint64_t unusable;     /* the set that this rank has given up in memory; 0: none */
-    uint64_t announced;    /* the newest set that an attempt to repair has announced as committed */
+    int corrupt;        /* own damaged segments since the last set, see ftk_drop_own() */
+    uint64_t unusable;  /* the set that this rank has given up in memory; 0: none */
+    uint64_t announced; /* the newest set that an attempt to repair has announced as committed */
     struct ftk_failures *failures; /* recover/failures.c; NULL: no epoch yet */
     struct marking *start; /* rank 0: the arguments at the start (recover/finished.c); or NULL */
 };

@@ -37,8 +37,8 @@ struct ftk_attempt {
     int epoch;
     struct ftk_handover handover;
     struct ftk_failures *failures; /* NULL: none yet, or the context has them */
-    bool missed;         /* the log has found that this rank missed a commit */
-    uint64_t next_event; /* ... then: of the job */
+    bool missed;                   /* the log has found that this rank missed a commit */
+    uint64_t next_event;           /* ... then: of the job */
     double t_start, t_shrunk, t_planned, t_built;
 };
 
