@@ -235,8 +235,10 @@ int ftk_win_queue_results(const struct ftk_win_fetch *f, size_t n, const char *r
         if (error == MPI_SUCCESS)
             error = take_result(&f[i], reply);
         reply += f[i].bytes;
-        if (error != MPI_SUCCESS && f[i].request && ftk_win_request_failed(f[i].request, error))
+        if (error != MPI_SUCCESS && f[i].request && !f[i].request->freed_active) {
+            f[i].request->error = error;
             error = MPI_SUCCESS;
+        }
         rc = rc == MPI_SUCCESS ? error : rc;
     }
     return rc;

@@ -18,7 +18,6 @@ struct awaited {
     uint64_t serial;
     const char *result; /* the bytes [low, end) of it */
     ptrdiff_t low, end;
-    int error; /* of the operation */
 };
 
 static struct awaited *of(const struct ftk_req *r)
@@ -30,26 +29,13 @@ static int progress(struct ftk_req *r)
 {
     const struct awaited *a = of(r);
     const struct ftk_win *w = ftk_wins;
-    const int error = a->error;
+    const int error = r->error; /* of the operation */
     while (w && w->id != a->win)
         w = w->next;
     if (w && w->passive && w->passive->done[a->target] < a->serial)
         return MPI_SUCCESS;
     ftk_req_finish(r, error);
     return w ? ftk_win_end(w, error) : error; /* the call that waits has no handler of the window */
-}
-
-bool ftk_win_request_failed(uint64_t seq, int error)
-{
-    for (size_t i = 0; i < ftk_req_pool.used; i++) {
-        struct ftk_req *r = &ftk_req_pool.at[i];
-        if (r->state != FTK_REQ_RUNNING || r->kind != FTK_REQ_RMA || r->seq != seq
-            || r->freed_active)
-            continue;
-        of(r)->error = error;
-        return true;
-    }
-    return false;
 }
 
 static void describe(const struct ftk_req *r, char *text, size_t room)
@@ -104,10 +90,10 @@ static int begin(struct ftk_win *w, const struct ftk_win_operation *o, struct ft
     r->state = FTK_REQ_COMPLETE;
     if (rc != MPI_SUCCESS || none || o->kind == FTK_WIN_PUT || o->kind == FTK_WIN_ACCUMULATE)
         return rc;
-    struct awaited a = { w->id, o->target, w->passive->sent[o->target] + 1, o->result, 0, 0, rc };
+    struct awaited a = { w->id, o->target, w->passive->sent[o->target] + 1, o->result, 0, 0 };
     struct ftk_win_queue *q = &w->queue[o->target];
     rc = ftk_saved_span((size_t)o->result_count, o->result_type, &a.low, &a.end);
-    q->fetch[q->nfetch - 1].request = r->seq;
+    q->fetch[q->nfetch - 1].request = rc == MPI_SUCCESS ? r : NULL;
     *of(r) = a;
     r->state = FTK_REQ_RUNNING; /* the answer may come at once */
     if (rc == MPI_SUCCESS)

@@ -31,7 +31,7 @@ struct ftk_win_fetch {
     size_t bytes;
     bool has_status; /* of a dynamic window: a word before the result says whether the memory ... */
     uint64_t at;     /* ... at this address of the target is attached */
-    uint64_t request; /* seq of the request that has its error; 0: none */
+    struct ftk_req *request; /* of the operation, which has its error; NULL: none */
 };
 
 /* The operations for one target, as the bytes of a message.  Before them is room for the words of
@@ -284,8 +284,6 @@ int ftk_win_queue_up(struct ftk_win *w, const struct ftk_win_operation *o, bool 
 
 /* rma_req.c.  The requests whose targets have answered are complete. */
 void ftk_win_requests_look(void);
-/* The request with this seq has an error; false: the program has freed it. */
-bool ftk_win_request_failed(uint64_t seq, int error);
 
 /* A group, as ranks of w in rising order: [*n], from malloc(). */
 int ftk_win_group(const struct ftk_win *w, MPI_Group group, int *n, int **ranks); /* pscw.c */
