@@ -71,6 +71,17 @@ my %hurt = (
     all => sub { kill('KILL', pids($_[0])) },
     daemon => sub { kill('KILL', grep { (readlink("/proc/$_/exe") // '') =~ /prted$/ } pids($_[0])) },
     link => sub { ip('link', 'set', "$tag.$_[0]", 'down') },
+    # ... its processes stand still, so that the end of the agent tells nothing, and mpirun has something
+    # to send to this host: that a spare of another host has died
+    busy => sub {
+        my ($host, $work) = @_;
+        my %rank = map { (split(' ', slurp($_)))[0] => 1 } glob("$work/pid.*");
+        kill('STOP', pids($host));
+        ip('link', 'set', "$tag.$host", 'down');
+        my ($spare) = grep { !$rank{$_} && (readlink("/proc/$_/exe") // '') =~ /solver$/ }
+            map { pids($_) } grep { $_ != $host } 1 .. $hosts;
+        kill('KILL', $spare // ()) == 1 or die "no spare on another host\n";
+    },
 );
 
 # A job of the solver on all hosts; the host of a rank is hurt.  heal: seconds after which the link comes
@@ -79,10 +90,11 @@ sub hurt_host
 {
     my ($what, $rank, %o) = @_;
     my $heal = delete $o{heal};
+    my $slots = delete $o{slots} // 2;
     my ($host, $at) = (0, 0);
     survives("$what, the host of rank $rank" . ($heal ? ", back after $heal s" : ''), n => 4,
-        spares => 2, faults => 0, timeout => 120, solver => ['-d', '20', '-s', $what eq 'link' ? '400' : '80', '-p', 'pid'],
-        run => ['--no-relaunch', '--host', join(',', map {"$net.$_:2"} 1 .. $hosts),
+        spares => 2, faults => 0, timeout => 120, solver => ['-d', '20', '-s', $what =~ /link|busy/ ? '400' : '80', '-p', 'pid'],
+        run => ['--no-relaunch', '--host', join(',', map {"$net.$_:$slots"} 1 .. $hosts),
             '--prtemca', 'plm_ssh_agent', $agent, '--prtemca', 'if_include', "$tag,eth0"],
         like => qr/repaired in/, %o, while => sub {
             my ($work) = @_;
@@ -90,13 +102,14 @@ sub hurt_host
                 my ($pid, $step) = split(' ', slurp("$work/pid.$rank"));
                 if (!$host && ($step // 0) >= 25) {
                     $host = host_of($pid);
-                    $hurt{$what}->($host);
+                    $hurt{$what}->($host, $work);
                     $at = time();
                 }
                 last if $host && (!$heal || time() - $at >= $heal);
                 select(undef, undef, undef, 0.05);
             }
             ip('link', 'set', "$tag.$host", 'up') if $heal && $host;
+            kill('CONT', pids($host)) if $heal && $host;
         });
     isnt($host, 0, '... a host was hurt');
     is(join(' ', pids($host)), '', '... no process is left there') if $host;
@@ -200,6 +213,8 @@ for my $what (qw(all daemon link)) {
     hurt_host($what, $_, env => $memory) for 0, 3;
 }
 hurt_host('link', 3, env => $memory, heal => 15);
+hurt_host('busy', 3, slots => 3, spares => 5, heal => 20, like => qr/repaired in.*1 rank replaced/,
+    env => { %$memory, FTKIT_RECOVER_NODE_TIMEOUT => '5s', FTKIT_RECOVER_TIMEOUT => '60s' });
 hurt_host('link', 0, heal => 15, like => qr/processes are back in .* from files/, env => { FTKIT_LEVEL_HDF5_EVERY => '1 sets',
     FTKIT_LEVEL_MEMORY_SCHEME => 'own', FTKIT_CHECKPOINT_PERIOD => '5 calls' });
 my $async = { FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_RECOVER_NODE_TIMEOUT => '4s',
