@@ -1,6 +1,6 @@
 /* Windows that are made inside the loop and live across sets, one of each kind: of the program's
- * memory, of MPI_Win_allocate, and dynamic.  Each is freed after some steps, and is made again later,
- * with another size; in between its variable is MPI_WIN_NULL.  A restore gives a rank those of
+ * memory, of MPI_Win_allocate, and dynamic.  Each is freed after some steps, and is made again
+ * later, with another size; in between its variable is MPI_WIN_NULL.  A restore gives a rank those of
  * the set (ftkit_register_window).  Epochs of the variant (-m):
  *
  *   fence  by MPI_Win_fence
