@@ -1,7 +1,7 @@
 /* Windows that are made inside the loop and live across sets, one of each kind: of the program's
  * memory, of MPI_Win_allocate, and dynamic.  Each is freed after some steps, and is made again
- * later, with another size; in between its variable is MPI_WIN_NULL.  A restore gives a rank those of
- * the set (ftkit_register_window).  Epochs of the variant (-m):
+ * later, with another size; in between its variable is MPI_WIN_NULL.  A restore gives a rank those
+ * of the set (ftkit_register_window).  Epochs of the variant (-m):
  *
  *   fence  by MPI_Win_fence
  *   pscw   by MPI_Win_post, start, complete and wait
@@ -151,10 +151,21 @@ static void make_allocated(const struct foreign *f, MPI_Aint bytes)
     MPI_Barrier(f->comm); /* before another rank has a lock */
 }
 
+/* Between two windows the memory moves: a rank that rolls back has the later place. */
+static void move_values(const struct foreign *f)
+{
+    void *to = w.block + (size_t)((getpid() + 131 * f->step) % 1000) * 512;
+    memmove(to, w.values, MANY * sizeof *w.values);
+    w.values = to;
+    w.state[1] += ftkit_resize(f->ft, "values", w.values, MANY) != FTKIT_OK;
+}
+
 static void make(const struct foreign *f, int i)
 {
     const MPI_Aint bytes = many(f, f->rank) * (MPI_Aint)sizeof(int64_t);
     w.state[1] += w.win[i] != MPI_WIN_NULL;
+    if (i == CREATED)
+        move_values(f);
     if (i == CREATED)
         MPI_Win_create(w.values, bytes, sizeof(int64_t), MPI_INFO_NULL, f->comm, &w.win[i]);
     else if (i == DYNAMIC)

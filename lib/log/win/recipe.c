@@ -151,8 +151,6 @@ int ftk_win_recipe_load(int context, const uint64_t **from, const uint64_t *end,
     if (!vc || vc->remote || end - at < HEAD + EACH * vc->size || !is_sane(at, vc->size))
         return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: damaged");
     *from += HEAD + EACH * vc->size;
-    if (!may_make)
-        return FTKIT_OK;
     const uint64_t size = at[HEAD + EACH * vc->rank + SIZE];
     if (at[HOW] == FTK_WIN_CREATED && size > 0) {
         int rc = ftk_win_memory_load(at + MEMORY, &base, &bytes);
@@ -162,9 +160,9 @@ int ftk_win_recipe_load(int context, const uint64_t **from, const uint64_t *end,
             return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: damaged");
     }
     struct ftk_win *const w = ftk_win_in_context(context);
-    if (w && equals(w, at, base))
+    if (w ? equals(w, at, base) : !may_make)
         return FTKIT_OK;
     if (w)
-        ftk_win_drop(w);
+        ftk_win_drop(w, !may_make);
     return make_new(vc, at, base);
 }

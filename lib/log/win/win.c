@@ -199,10 +199,11 @@ int ftk_win_give_up(struct ftk_win *w)
     return rc == MPI_SUCCESS ? freed : rc;
 }
 
-void ftk_win_drop(struct ftk_win *w)
+void ftk_win_drop(struct ftk_win *w, bool freed)
 {
-    ftk_win_detach(w->handle);
-    (void)end(w, false); /* nothing that can fail */
+    if (!freed)
+        ftk_win_detach(w->handle);
+    (void)end(w, freed); /* an error leaks a window of this process */
 }
 
 /* The communicator is lost.  It has a handle only if the program had freed the window. */
@@ -214,7 +215,7 @@ static void lose(struct ftk_win *w)
     }
     (void)ftk_vcomm_is_detached(w->comm); /* the handle is ours, not the program's */
     (void)PMPI_Comm_free(&w->comm);       /* an error leaks a communicator of this process */
-    ftk_win_drop(w);
+    ftk_win_drop(w, false);
 }
 
 void ftk_win_sweep(void)

@@ -156,8 +156,9 @@ int ftk_win_give_up(struct ftk_win *w);
 void ftk_win_sweep(void);
 /* The log closes: forget all windows.  Handles and memory are the program's. */
 void ftk_win_close(void);
-/* A restore takes w away: its handle is left to the program. */
-void ftk_win_drop(struct ftk_win *w);
+/* A restore takes w away.  freed: the program has freed the window since the line; else the handle
+ * is left to the program. */
+void ftk_win_drop(struct ftk_win *w, bool freed);
 /* A handle that no window of the log has any more: it is the program's. */
 void ftk_win_detach(MPI_Win handle);
 /* Whether it is one of these.  True once. */

@@ -207,7 +207,7 @@ static void let_others_go(const struct ftk_contexts *seen)
     for (struct ftk_win *w = ftk_wins, *next; w; w = next) {
         next = w->next;
         if (ftk_win_is_live(w) && !ftk_contexts_has(seen, w->vc->context))
-            ftk_win_drop(w);
+            ftk_win_drop(w, false);
     }
 }
 
