@@ -338,6 +338,7 @@ FTKIT_API int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *co
  * attribute MPI_WIN_BASE tells.  Memory that is attached to a dynamic window is attached again.
  * Attributes, hints, names and error handlers are not restored.  A window that the loop has made
  * since the set is freed when its variable is restored, with its memory of MPI_Win_allocate.
+ * With several contexts, register the variable with the context that has the message log.
  * Without the message log windows do not survive a restore: the variable becomes MPI_WIN_NULL on
  * all ranks, and the program makes the window again.  Windows that the program makes before
  * ftkit_recover() need not be registered.
@@ -901,9 +902,10 @@ typedef struct ftkit_failure {
  * A reason is given only when it is known; the program must not rely on one.  What a process or
  * the watchdog of its node knows (EXIT, ABORT, STUCK) is known if a rank of that node lives.  The
  * runtime knows signals and nodes, and reports them to `ftkit run`, on the node of mpirun only: a
- * signal is known by its number there, and elsewhere without one.  The ranks share what they know
- * in the repair.  A report that comes later is known only to ranks that see the files of
- * `ftkit run`: so a reason may be known on some ranks only.
+ * signal is known by its number there, and elsewhere without one.  The library ends processes by
+ * SIGKILL: if no rank of the node lives, SIGNAL may stand for EXIT, ABORT or STUCK.  The ranks
+ * share what they know in the repair.  A report that comes later is known only to ranks that see
+ * the files of `ftkit run`: so a reason may be known on some ranks only.
  *
  * Local.
  * Blocking: while a reason is not known, up to 0.5 s from the repair on, where the report may come.

@@ -258,12 +258,18 @@ static int compare(
     return rc == FTKIT_OK ? compare_teams(ctx, c) : rc;
 }
 
+#define LOST_NAMED 64 /* most lost processes that are reported */
+
 /* All live processes have left MPI_Init: from now on the opening goes on without a lost node. */
-static void say_met(const struct ftkit_ctx *ctx, const struct comparing *c)
+static void say_met(const struct ftkit_ctx *ctx, MPI_Comm comm, const struct comparing *c)
 {
-    int rank = -1;
-    if (MPI_Comm_rank(c->s, &rank) == MPI_SUCCESS && rank == 0)
-        ftk_run_state("met %s", ctx->cfg.name);
+    int rank = -1, lost[LOST_NAMED], all = 0;
+    if (MPI_Comm_rank(c->s, &rank) != MPI_SUCCESS || rank != 0)
+        return;
+    ftk_run_state("met %s", ctx->cfg.name);
+    int n = ftk_mpi_missing_in(comm, c->s, lost, LOST_NAMED, &all);
+    for (int i = 0; i < n; i++) /* mpirun may report them behind the line "open" */
+        ftk_run_lost(lost[i], 0, all, ctx->cfg.name);
 }
 
 int ftk_gather(
@@ -281,7 +287,8 @@ int ftk_gather(
         if (from != comm)
             ftk_mpi_free(&from);
         c.s = *start;
-        say_met(ctx, &c);
+        if (repair)
+            say_met(ctx, comm, &c);
         (void)FTK_FAULT("open.gathered");
         mrc = MPI_Comm_size(comm, &c.size);
         if (mrc != MPI_SUCCESS)

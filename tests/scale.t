@@ -49,21 +49,21 @@ my (%got, %heap);
 for my $n (@sizes) {
     my $p = $n + 1; # processes
     my $c = count($n);
-    each_has($c, 'got', 1, 128 + 264 * $p + 32 + 4 * $n + 488, 'bytes of 264 P + 4 n');
+    each_has($c, 'got', 1, 128 + 280 * $p + 32 + 4 * $n + 488, 'bytes of 280 P + 4 n');
     each_has($c, 'calls', $_, 2, 'two votes') for 4, 5, 7;
     each_has($c, 'got', $_, 176, 'of 88 bytes') for 4, 5, 7;
     cmp_ok(max(map { @{ $c->{messages}{$_} } } 4, 5, 7), '<=', 4, '... a stream, and a message of the program');
     each_has($c, 'calls', 8, 1, 'a vote');
-    each_has($c, 'got', 9, 88 + 24 + 360 * $n, 'bytes of 360 P'); # no spare is left
+    each_has($c, 'got', 9, 88 + 24 + 376 * $n, 'bytes of 376 P'); # no spare is left
     $got{plain}{$n} = min(@{ $c->{got}{6} });
     $heap{plain}{$n} = max(@{ $c->{heap}{7} }) - min(@{ $c->{heap}{1} });
     my $l = count($n, FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'rank');
-    each_has($l, 'got', 1, 128 + 264 * $p + 32 + 4 * $n + 488 + 8 * $n + 8, 'and 8 n with the log');
+    each_has($l, 'got', 1, 128 + 280 * $p + 32 + 4 * $n + 488 + 8 * $n + 8, 'and 8 n with the log');
     each_has($l, 'calls', $_, 3, 'two votes, and one minimum') for 5, 7;
     each_has($l, 'got', $_, 192, 'of 88 and 16 bytes') for 5, 7;
     # the log sends the message of the program, and a count for its one partner
     is(join(' ', uniq(map { $l->{messages}{$_}[0] - $c->{messages}{$_}[0] } 5, 7)), 2, '... and one count');
-    each_has($l, 'got', 9, 88 + 24 + 360 * $n + 12 * $n + 40, 'and 12 n with the log');
+    each_has($l, 'got', 9, 88 + 24 + 376 * $n + 12 * $n + 40, 'and 12 n with the log');
     $got{log}{$n} = min(@{ $l->{got}{6} });
     $heap{log}{$n} = max(@{ $l->{heap}{7} }) - min(@{ $l->{heap}{1} });
     diag(sprintf('n = %d: opening %d and %d bytes, repair and set %d and %d; calls %d and %d; close %d and %d',
@@ -74,7 +74,7 @@ for my $n (@sizes) {
 
 # A repair: a vote that the failure interrupts may have begun or not, on all ranks or on some.
 my ($least, $most) = (min(@sizes), max(@sizes));
-for my $case ([ 'plain', 240 + 24 + 96 + 4 ], [ 'log', 240 + 24 + 96 + 4 + 12 + 56 + 48 + 32 + 24 ]) {
+for my $case ([ 'plain', 256 + 24 + 96 + 4 ], [ 'log', 256 + 24 + 96 + 4 + 12 + 56 + 48 + 32 + 24 ]) {
     my ($kind, $want) = @$case;
     my $slope = ($got{$kind}{$most} - $got{$kind}{$least}) / ($most - $least);
     my $off = 2 * 88 / ($most - $least);

@@ -385,7 +385,7 @@ static void take_node(struct ftk_state *s, const char *text)
 {
     if (!strstr(text, FTK_MPIRUN_NODE_LOST))
         return;
-    s->facts.early_loss = s->facts.early_loss || !s->facts.met;
+    s->facts.early_loss = s->facts.early_loss || !(s->facts.met || s->facts.opened);
 }
 
 /* "[host:4711] [prterun-host-4711@0,0] errmgr:dvm: ..."; false: not one of the lines that we

@@ -856,7 +856,6 @@ contains
         ftkit_fatal = code < -39
     end function
 
-    !> .true. when a failure is known that the next ftkit_checkpoint() will repair.
     !> The ranks that were lost, and why: as many as list has room for.  n: the number of all.
     subroutine ftkit_failures(ctx, list, n, ierr)
         type(ftkit_ctx), intent(in) :: ctx
@@ -866,6 +865,7 @@ contains
         call failures_list(ctx, list, size(list, kind=c_int), n, ierr)
     end subroutine
 
+    !> .true. when a failure is known that the next ftkit_checkpoint() will repair.
     logical function ftkit_failed(ctx)
         type(ftkit_ctx), intent(in) :: ctx
         ftkit_failed = c_failed(ctx%handle) /= 0

@@ -2,10 +2,14 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "hash.h"
 #include "mpirun_text.h"
@@ -65,6 +69,13 @@ static void take_code(const char *text, struct ftk_run_end *all, int n)
         e->code = (int)strtol(code, NULL, 10);
 }
 
+/* mpirun has the names of the C locale. */
+static bool is_named(int sig, const char *name)
+{
+    const char *own = sigdescr_np(sig);
+    return own && strcmp(own, name) == 0;
+}
+
 static void take_child(const char *text, struct ftk_run_end *all, int n)
 {
     const char *what;
@@ -74,7 +85,7 @@ static void take_child(const char *text, struct ftk_run_end *all, int n)
         return;
     e->reason = FTKIT_LOST_SIGNAL;
     for (int sig = 1; sig < NSIG; sig++)
-        if (strcmp(strsignal(sig), name) == 0)
+        if (is_named(sig, name))
             e->code = sig;
 }
 
@@ -103,10 +114,24 @@ static void take_line(const char *line, struct ftk_run_end *e, int n)
     }
 }
 
+/* On another node the name may lead to a file of another user, or to a pipe. */
+static FILE *open_own(const char *path)
+{
+    struct stat st;
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    FILE *f = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() ? fdopen(fd, "r")
+                                                                                   : NULL;
+    if (!f)
+        (void)close(fd); /* nothing was written */
+    return f;
+}
+
 void ftk_run_ends(struct ftk_run_end *e, int n)
 {
     const char *path = getenv("FTKIT_RUN_STATE");
-    FILE *f = path && *path ? fopen(path, "re") : NULL;
+    FILE *f = path && *path ? open_own(path) : NULL;
     char *line = NULL;
     size_t room = 0;
     ssize_t len;

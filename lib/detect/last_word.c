@@ -3,13 +3,13 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "last_word.h"
 
-void ftk_last_word_of(struct ftk_dog_page *page, const struct ftk_dog_slot *s, int reason, int code)
+void ftk_last_word_of(struct ftk_dog_page *page, int job, int world_rank, int reason, int code)
 {
     const unsigned number = atomic_fetch_add(&page->nwords, 1);
     struct ftk_dog_last *w = &page->words[number % FTK_DOG_WORDS];
     atomic_store(&w->number, 0);
-    atomic_store(&w->job, s->job);
-    atomic_store(&w->world_rank, s->world_rank);
+    atomic_store(&w->job, job);
+    atomic_store(&w->world_rank, world_rank);
     atomic_store(&w->reason, reason);
     atomic_store(&w->code, code);
     atomic_store(&w->number, number + 1);
@@ -18,7 +18,7 @@ void ftk_last_word_of(struct ftk_dog_page *page, const struct ftk_dog_slot *s, i
 void ftk_last_word(struct ftk_watchdog *dog, int reason, int code)
 {
     if (dog)
-        ftk_last_word_of(dog->page, dog->own, reason, code);
+        ftk_last_word_of(dog->page, dog->own->job, dog->own->world_rank, reason, code);
 }
 
 bool ftk_last_word_find(

@@ -8,9 +8,8 @@
 
 /* This process ends for a reason (enum ftkit_reason, with its code).  dog may be NULL. */
 void ftk_last_word(struct ftk_watchdog *dog, int reason, int code);
-/* This process ends that of a slot. */
-void ftk_last_word_of(
-    struct ftk_dog_page *page, const struct ftk_dog_slot *s, int reason, int code);
+/* This process ends another one of the node. */
+void ftk_last_word_of(struct ftk_dog_page *page, int job, int world_rank, int reason, int code);
 /* The last word of a process.  False: there is none on this node.  dog may be NULL. */
 bool ftk_last_word_find(
     const struct ftk_watchdog *dog, int job, int world_rank, int *reason, int *code);

@@ -74,11 +74,12 @@ static void put_down(
     struct ftk_watchdog *dog, struct ftk_dog_slot *s, const char *why, double seconds)
 {
     int pid = atomic_load(&s->pid);
+    const int job = s->job, world_rank = s->world_rank; /* a free slot may get another process */
     if (pid <= 0 || !atomic_compare_exchange_strong(&s->pid, &pid, 0))
         return; /* another process was faster */
     ftk_report(FTKIT_WARNING, "process %d (rank %d of the job) %s for %.1f s: killed", pid,
-        s->world_rank, why, seconds);
-    ftk_last_word_of(dog->page, s, FTKIT_LOST_STUCK, 0);
+        world_rank, why, seconds);
+    ftk_last_word_of(dog->page, job, world_rank, FTKIT_LOST_STUCK, 0);
     kill(pid, SIGKILL);
 }
 

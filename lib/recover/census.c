@@ -59,7 +59,7 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = ftk_region_progressed(ctx);
     w[i++] = ctx->repair.spawn_failed;
     w[i++] = (int64_t)ctx->repair.unusable;
-    w[i++] = (int64_t)ftk_mpi_job() << 32 | (uint32_t)world_rank();
+    w[i++] = (int64_t)((uint64_t)(uint32_t)ftk_mpi_job() << 32 | (uint32_t)world_rank());
     w[i++] = (int64_t)ftk_run_node();
     w[i++] = nwords;
 }

@@ -72,6 +72,12 @@ void ftk_failures_install(struct ftk_attempt *a)
     a->failures = NULL;
 }
 
+void ftk_failures_line(struct ftkit_ctx *ctx, uint64_t set)
+{
+    if (ctx->repair.failures)
+        ctx->repair.failures->line = set;
+}
+
 /* ---- who ----------------------------------------------------------------------------- */
 
 /* The number of ranks before the repair; 0: no process of the census had one. */
@@ -114,7 +120,10 @@ static int64_t *list_losses(const struct ftk_attempt *a, int *n)
     const int known = ranks_before(&a->census), before = known ? known : a->plan.nranks;
     const int kept = old && old->line == a->plan.line ? old->n : 0;
     bool *alive = alive_ranks(&a->census, before);
-    int64_t *rows = alive ? malloc(((size_t)kept + (size_t)before) * WORDS * sizeof *rows) : NULL;
+    size_t most = (size_t)kept + 1; /* not 0 */
+    for (int r = 0; alive && r < before; r++)
+        most += !alive[r];
+    int64_t *rows = alive ? malloc(most * WORDS * sizeof *rows) : NULL;
     *n = 0;
     for (int i = 0; rows && i < kept; i++)
         write_loss(&old->end[i], &old->loss[i], rows + (ptrdiff_t)WORDS * (*n)++);
@@ -197,8 +206,10 @@ int ftk_failures_share(struct ftk_attempt *a, int root)
         rc = ftk_sure_bcast(&act, root, &n, sizeof n);
     if (rc == FTKIT_OK && n > known) {
         int64_t *more = realloc(rows, (size_t)n * WORDS * sizeof *rows);
-        rc = more ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "a list of %d losses", (int)n);
-        rows = more ? more : rows;
+        if (more)
+            rows = more;
+        else
+            rc = ftk_fail(FTKIT_ERR_NOMEM, "a list of %d losses", (int)n);
     }
     if (rc == FTKIT_OK && n > 0)
         rc = ftk_sure_bcast(&act, root, rows, (size_t)n * WORDS * sizeof *rows);
@@ -213,12 +224,11 @@ int ftk_failures_share(struct ftk_attempt *a, int root)
 
 /* ---- the call ------------------------------------------------------------------------ */
 
-/* Whether a report of mpirun may still come: of a signal, its number. */
+/* Whether a report of mpirun may still come.  The number of a signal comes before the signal. */
 static bool may_learn(const struct ftk_failures *f)
 {
     for (int i = 0; i < f->n; i++)
-        if (f->end[i].reason == FTKIT_LOST_UNKNOWN
-            || (f->end[i].reason == FTKIT_LOST_SIGNAL && f->end[i].code == 0))
+        if (f->end[i].reason == FTKIT_LOST_UNKNOWN)
             return ftk_run_sees() && ftk_now_s() < f->at_s + REPORT_S;
     return false;
 }

@@ -4,6 +4,9 @@
 #ifndef FTK_FAILURES_H
 #define FTK_FAILURES_H
 
+#include <stdint.h>
+
+struct ftkit_ctx;
 struct ftk_attempt;
 struct ftk_failures;
 
@@ -15,6 +18,8 @@ int ftk_failures_begin(struct ftk_attempt *a);
 int ftk_failures_share(struct ftk_attempt *a, int root);
 /* The processes have agreed: the list is that of the context. */
 void ftk_failures_install(struct ftk_attempt *a);
+/* The job goes on from an older set than the plan said. */
+void ftk_failures_line(struct ftkit_ctx *ctx, uint64_t set);
 void ftk_failures_free(struct ftk_failures *f);
 
 #endif

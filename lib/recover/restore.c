@@ -14,6 +14,7 @@
 #include "detect/detect.h"
 #include "detect/watchdog.h"
 #include "energy/energy.h"
+#include "failures.h"
 #include "load.h"
 #include "plan.h"
 #include "programs.h"
@@ -105,6 +106,7 @@ static void install(struct ftkit_ctx *ctx, const struct ftk_loaded *l, int rc)
     ftk_set_number_committed(ctx, l->set);
     ftk_repair_line(ctx, l->set, l->from);
     ftk_repair_line_ranks(ctx, l->nranks);
+    ftk_failures_line(ctx, l->set);
     ftk_set_number_run(ctx, l->run);
     if (l->source)
         ftk_repair_line_source(ctx, l->source);
