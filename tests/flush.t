@@ -184,12 +184,14 @@ survives('the directory vanishes', env => \%each, faults => 0,
     solver => ['-d', 5, '-s', 100], like => qr/storage I\/O error|no such/i, while => sub {
         my ($work) = @_;
         await_file("$work/default.ftkit/set-*/manifest");
-        rename("$work/default.ftkit", "$work/away") or die;
-        open(my $f, '>', "$work/default.ftkit") or die; # nor can it be made again
-        close($f);
+        my $away = 0; # the writer may make the directory again at each moment
+        my $put_away = sub { rename("$work/default.ftkit", "$work/away" . $away++); return $away < 1000 };
+        my $file;
+        1 while !open($file, '>', "$work/default.ftkit") && $put_away->(); # nor can it be made again
+        close($file) or die;
         sleep(0.15);
         unlink("$work/default.ftkit");
-        rename("$work/away", "$work/default.ftkit") or die;
+        1 while !rename("$work/away0", "$work/default.ftkit") && $put_away->();
     });
 
 # ---- a file system that does not answer ------------------------------------------------

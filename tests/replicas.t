@@ -512,7 +512,9 @@ for my $later (qw(true false)) {
         my $env = { FTKIT_LEVEL_HDF5_DIRECTORY => $dir, FTKIT_LEVEL_HDF5_ENABLED => 'true',
             FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => $later };
         my $name = "$first and then $second replicas, background $later";
-        my $j = replicas($first, $twins, spares => 0, fault => 'app.mid:1:44:kill',
+        # in the background: behind the first set, however long it takes
+        my $j = replicas($first, $twins, spares => 0,
+            fault => $later eq 'true' ? 'flush.end:0:2:kill' : 'app.mid:1:44:kill',
             env => { %$env, FTKIT_RECOVER_SUPPLY => 'end' }, run => [ $first == 1 ? '--log' : () ]);
         isnt($j->{rc}, 0, "$name: a job is lost");
         my ($code, $out) = command('verify', $dir);

@@ -186,7 +186,7 @@ static void print_losses(const struct ftk_job *job, FILE *out)
         fprintf(out,
             "  +-, <, >: of a random sample, right with a probability of 99.9 %%. All other "
             "shares are counted.\n");
-    if (job->w.repairs == FTK_REPAIRS_NODES && job->w.nnodes > 1)
+    if (job->w.repairs != FTK_REPAIRS_NOTHING && job->w.nnodes > 1)
         print_spares(job, out);
     if (job->w.repairs == FTK_REPAIRS_NODES && ftk_runtime_node_timeout(&silent_s) == 0)
         fprintf(out, "  A silent node counts as lost after about %d s (recover.node_timeout).\n",
