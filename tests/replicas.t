@@ -514,7 +514,7 @@ for my $later (qw(true false)) {
         my $name = "$first and then $second replicas, background $later";
         # in the background: behind the first set, however long it takes
         my $j = replicas($first, $twins, spares => 0,
-            fault => $later eq 'true' ? 'flush.end:0:2:kill' : 'app.mid:1:44:kill',
+            fault => $later eq 'true' ? 'flush.end:0:1:kill' : 'app.mid:1:44:kill',
             env => { %$env, FTKIT_RECOVER_SUPPLY => 'end' }, run => [ $first == 1 ? '--log' : () ]);
         isnt($j->{rc}, 0, "$name: a job is lost");
         my ($code, $out) = command('verify', $dir);
