@@ -776,7 +776,9 @@ SKIP: {
             like($err, qr/relaunching/, 'a node is lost: relaunched');
         }
         if (`$ftkit run -n 2 --spares 0 --emulate-nodes 2 --print true` =~ /survive_nodes/) {
-            my $once = '[ "$FTKIT_RUN_ATTEMPT" = 1 ] || { echo "job: pid $$" >&2; exec sleep 50; }';
+            # then a program of MPI: Open MPI 5.0 misses the end of a process that ends at once on another
+            # node, before its standard input is set up, and waits for ever (6 to 8 of 40 runs)
+            my $once = '[ "$FTKIT_RUN_ATTEMPT" = 1 ] && exec "$0" normal; echo "job: pid $$" >&2; exec sleep 50';
             local $ENV{FTKIT_RECOVER_NODE_TIMEOUT};
             for ([undef, 4, 2, 3], ['3s', 1, 1, 2], [' 5.5s', 3, 1, 3], ['1h', 1440, 720, 3]) {
                 my ($time, @of) = @$_;
@@ -799,7 +801,7 @@ SKIP: {
             my $hosts70 = join(',', map {"h$_"} 1 .. 70);
             like(`$ftkit run -n 70 --spares 0 --host $hosts70 --print true`,
                 qr/--prtemca rml_base_radix 71 /, '70 nodes: mpirun is the parent of all daemons');
-            disturb($lose, $ftkit, @small, '--emulate-nodes', 2, 'sh', '-c', $once);
+            disturb($lose, $ftkit, @small, '--emulate-nodes', 2, 'sh', '-c', $once, $job);
             result(0, 'a node is lost before a context is opened');
             like($err, qr/because a node was lost before any context was opened; relaunching/,
                 '... which mpirun survives: relaunched');

@@ -83,7 +83,7 @@ for my $p (@active[2, 3]) {
 # ---- locks: one team
 
 for my $p (@passive) {
-    my $j = logged($p, spares => 0, env => { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' });
+    my $j = basis(sub { logged($p, spares => 0, env => { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' }) });
     my $want = $j->{result};
     like($want, qr/^OK step 40 hash \w+ 0 wrong/, title($p) . ', undisturbed') or diag($j->{log});
     for my $i (1 .. (all_cases() ? 24 : 3)) {
