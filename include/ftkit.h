@@ -334,8 +334,8 @@ FTKIT_API int ftkit_register_comm(ftkit_ctx *ctx, const char *name, MPI_Comm *co
  * MPI_WIN_NULL.  This holds in a replacement, too, and the other ranks need not call anything.
  * The memory of MPI_Win_create must be inside one region, in ftkit_register(),
  * ftkit_register_array() or ftkit_register_growing(), whose datatype has no holes there.  The
- * memory of MPI_Win_allocate is in every set; a replacement has it at another address, which the
- * attribute MPI_WIN_BASE tells.  Memory that is attached to a dynamic window is attached again.
+ * memory of MPI_Win_allocate is in every set; a replacement has it at another address, which is
+ * the attribute MPI_WIN_BASE.  Memory that is attached to a dynamic window is attached again.
  * Attributes, hints, names and error handlers are not restored.  A window that the loop has made
  * since the set is freed when its variable is restored, with its memory of MPI_Win_allocate.
  * With several contexts, register the variable with the context that has the message log.

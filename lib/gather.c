@@ -258,18 +258,14 @@ static int compare(
     return rc == FTKIT_OK ? compare_teams(ctx, c) : rc;
 }
 
-#define LOST_NAMED 64 /* most lost processes that are reported */
-
 /* All live processes have left MPI_Init: from now on the opening goes on without a lost node. */
 static void say_met(const struct ftkit_ctx *ctx, MPI_Comm comm, const struct comparing *c)
 {
-    int rank = -1, lost[LOST_NAMED], all = 0;
+    int rank = -1;
     if (MPI_Comm_rank(c->s, &rank) != MPI_SUCCESS || rank != 0)
         return;
     ftk_run_state("met %s", ctx->cfg.name);
-    int n = ftk_mpi_missing_in(comm, c->s, lost, LOST_NAMED, &all);
-    for (int i = 0; i < n; i++) /* mpirun may report them behind the line "open" */
-        ftk_run_lost(lost[i], 0, all, ctx->cfg.name);
+    ftk_run_lost(comm, c->s, 0, ctx->cfg.name); /* mpirun may report them behind the line "open" */
 }
 
 int ftk_gather(

@@ -13,7 +13,10 @@
 
 #include "format.h"
 #include "hash.h"
+#include "mpi_shim.h"
 #include "run_state.h"
+
+#define LOST_NAMED 64 /* most processes that one repair reports as lost */
 
 void ftk_run_state(const char *fmt, ...)
 {
@@ -50,10 +53,12 @@ void ftk_run_process(const char *what, int world_rank)
         ftk_run_state("%s %s %d", what, job_text(), world_rank);
 }
 
-void ftk_run_lost(int world_rank, int repair, int losses, const char *context)
+void ftk_run_lost(MPI_Comm before, MPI_Comm now, int repair, const char *context)
 {
-    if (job_text())
-        ftk_run_state("lost %s %d %d %d %s", job_text(), world_rank, repair, losses, context);
+    int lost[LOST_NAMED], all = 0;
+    const int n = job_text() ? ftk_mpi_missing_in(before, now, lost, LOST_NAMED, &all) : 0;
+    for (int i = 0; i < n; i++)
+        ftk_run_state("lost %s %d %d %d %s", job_text(), lost[i], repair, all, context);
 }
 
 uint64_t ftk_run_number(void)

@@ -11,8 +11,6 @@
 #include "core/ranks.h"
 #include "core/run_state.h"
 
-#define LOST_NAMED 64 /* most processes that one repair reports as lost */
-
 /* Report from where each rank has its segment of the line. */
 static void report_sources(const struct ftk_attempt *a)
 {
@@ -189,15 +187,14 @@ static int number_of(const struct ftk_attempt *a)
 void ftk_attempt_report_processes(const struct ftk_attempt *a)
 {
     const struct ftkit_ctx *ctx = a->ctx;
-    int lost[LOST_NAMED], me = 0, all = 0;
+    int me = 0;
     if (MPI_Comm_rank(a->s, &me) != MPI_SUCCESS || !ftk_mpi_is_first_in(a->s, me))
         return;
-    /* in an opening the line "open" excuses the lost; a process that joins a repair has no view of
+    /* in an opening ftk_gather() reports the lost; a process that joins a repair has no view of
      * the lost, and a survivor reports them */
     const bool opening = ctx->comms.ctl == MPI_COMM_NULL;
-    int n = opening ? 0 : ftk_mpi_missing_in(ctx->comms.ctl, a->s, lost, LOST_NAMED, &all);
-    for (int i = 0; i < n; i++)
-        ftk_run_lost(lost[i], number_of(a), all, ctx->cfg.name);
+    if (!opening)
+        ftk_run_lost(ctx->comms.ctl, a->s, number_of(a), ctx->cfg.name);
     bool end = a->plan.outcome == FTK_PLAN_CLOSE && ctx->cfg.spares_exit;
     for (int i = 0; end && i < a->census.n; i++) {
         int at = a->census.entries[i].rank < 0 ? ftk_mpi_world_rank(a->s, i) : -1;

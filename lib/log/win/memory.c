@@ -47,15 +47,6 @@ bool ftk_win_memory_is_none(const uint64_t *from)
     return from[BYTES] == 0 && first == '\0';
 }
 
-static const struct ftk_region *region_named(const char *name)
-{
-    const struct ftkit_ctx *ctx = ftk_log.ctx;
-    for (int i = 0; i < ctx->regions.n; i++)
-        if (strcmp(ctx->regions.list[i].name, name) == 0)
-            return &ctx->regions.list[i];
-    return NULL;
-}
-
 int ftk_win_memory_load(const uint64_t *from, char **base, size_t *bytes)
 {
     char name[FTKIT_NAME_MAX + 1];
@@ -63,7 +54,7 @@ int ftk_win_memory_load(const uint64_t *from, char **base, size_t *bytes)
     memcpy(name, from + REGION, sizeof name);
     if (!memchr(name, '\0', sizeof name) || from[BYTES] > FTK_FAR || from[OFFSET] > FTK_FAR)
         return ftk_fail(FTKIT_ERR_FORMAT, "windows of a set: damaged");
-    const struct ftk_region *region = region_named(name);
+    const struct ftk_region *region = ftk_region_find(ftk_log.ctx, name);
     if (!region || !ftk_region_memory(region, &first, &end))
         return ftk_fail(FTKIT_ERR_NOT_FOUND,
             "the set has a window whose memory is in region '%s', which is not registered", name);

@@ -34,7 +34,7 @@ static int progress(struct ftk_req *r)
         w = w->next;
     if (w && w->passive && w->passive->done[a->target] < a->serial)
         return MPI_SUCCESS;
-    ftk_req_finish(r, error);
+    (void)ftk_req_finish(r, error);           /* returns error */
     return w ? ftk_win_end(w, error) : error; /* the call that waits has no handler of the window */
 }
 
