@@ -12,8 +12,8 @@ void ftk_run_state(const char *fmt, ...) FTK_PRINTF(1, 2);
 /* Append a line about the process with this rank in MPI_COMM_WORLD.  what: "idle": it is a spare of
  * a context that is closed; "joined": it was spawned. */
 void ftk_run_process(const char *what, int world_rank);
-/* Lines "lost": a repair of a context has found that members of before, which are no members of now,
- * have failed.  repair: its number, the same on all processes; 0: the context is opened. */
+/* Lines "lost": a repair of a context has found that members of before, which are no members of
+ * now, have failed.  repair: its number, the same on all processes; 0: the context is opened. */
 void ftk_run_lost(MPI_Comm before, MPI_Comm now, int repair, const char *context);
 /* The number of the `ftkit run`, and a hash of the name that mpirun gives the MPI job; 0: none, or
  * not known. */
