@@ -112,6 +112,36 @@ int unlinkat(int fd, const char *name, int flags)
     return (int)syscall(SYS_unlinkat, fd, name, flags);
 }
 
+/* A writer of the attempt LATE, which names its part as soon as it sees the mark of this attempt:
+ * a call of the maker may come after that. */
+static bool fast_writer;
+
+static void try_to_write(void)
+{
+    struct ftk_manifest_part out;
+    if (!fast_writer)
+        return;
+    fast_writer = false; /* the look calls openat(), too */
+    if (ftk_h5_marked(dir, CONTEXT, SET, LATE) == FTKIT_OK)
+        write_by(LATE, 0, &out);
+    else
+        fast_writer = true;
+}
+
+/* A writer of an attempt before LATE, whose part gets its name in a directory that stays. */
+static bool old_writer;
+
+static void name_old_part(int fd)
+{
+    if (!old_writer)
+        return;
+    old_writer = false;
+    const int file =
+        (int)syscall(SYS_openat, fd, "part-00000.h5", O_WRONLY | O_CREAT | O_EXCL, 0666);
+    assert_true(file >= 0);
+    assert_int_equal(close(file), 0);
+}
+
 int openat(int fd, const char *name, int flags, ...)
 {
     mode_t mode = 0;
@@ -121,8 +151,12 @@ int openat(int fd, const char *name, int flags, ...)
         mode = va_arg(args, mode_t);
         va_end(args);
     }
-    if (flags & O_CREAT)
+    if (flags & O_CREAT) {
         point(BEFORE_MARK);
+        name_old_part(fd);
+    } else {
+        try_to_write();
+    }
     return (int)syscall(SYS_openat, fd, name, flags, mode);
 }
 
@@ -206,6 +240,35 @@ static void maker_asks_again(void **state)
     const struct ftk_still still = { no_longer, &asked };
     CHECK_RC(FTKIT_ERR_PEER, ftk_h5_make(dir, CONTEXT, SET, LATE, &still));
     assert_int_equal(asked, 2);
+}
+
+static void complete_and_verify(void)
+{
+    struct ftk_manifest m = make_manifest(SET);
+    for (uint32_t p = 0; p < NPARTS; p++)
+        write_by(LATE, p, &m.parts[p]);
+    CHECK_RC(FTKIT_OK, ftk_h5_commit(dir, LATE, &m));
+    CHECK_RC(FTKIT_OK, verify_set(SET));
+    ftk_manifest_free(&m);
+}
+
+/* Another rank may name its part before rank 0 has looked at the directory that it has marked. */
+static void writer_is_faster(void **state)
+{
+    (void)state;
+    for (enum found found = NOTHING; found <= PARTS; found++) {
+        remove_tree(dir);
+        assert_int_equal(mkdir(dir, 0777), 0);
+        leave(found);
+        if (found != NOTHING)
+            write_file(path_of(SET, "notes of the user"), "x", 1);
+        fast_writer = found == NOTHING; /* the number of what is left is the same */
+        old_writer = found != NOTHING;
+        CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, SET, LATE, NULL));
+        assert_false(old_writer);
+        fast_writer = false;
+        complete_and_verify();
+    }
 }
 
 /* A directory with a file of somebody else stays, and is used again. */
@@ -338,7 +401,7 @@ static void own_attempt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { TEST(maker_comes_back), TEST(maker_asks),
-        TEST(maker_asks_again), TEST(foreign_file), TEST(writer_comes_back),
+        TEST(maker_asks_again), TEST(writer_is_faster), TEST(foreign_file), TEST(writer_comes_back),
         TEST(writer_comes_late), TEST(committer_comes_back), TEST(own_attempt) };
     return cmocka_run_group_tests(tests, make_work, remove_work);
 }

@@ -52,20 +52,21 @@ static size_t format(uint64_t flush, char text[MARK_MAX])
     return (size_t)snprintf(text, MARK_MAX, "flush = %016" PRIx64 "\n", flush);
 }
 
-/* The mark is there before it has its text: a reader looks again.  0, or an errno; EEXIST: another
- * process has made the set. */
-static int put_mark(int fd, uint64_t flush)
+/* Make the mark, without its text: a writer that waits for the text looks again.  0, or an errno;
+ * EEXIST: another process has made the set. */
+static int put_mark(int fd, int *mark)
+{
+    *mark = openat(fd, FTK_H5_UNFINISHED, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return *mark < 0 ? errno : 0;
+}
+
+/* From the text on, the other writers of this attempt give parts their names.  0, or an errno. */
+static int write_mark(int mark, uint64_t flush)
 {
     char text[MARK_MAX];
-    int mark = openat(fd, FTK_H5_UNFINISHED, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (mark < 0)
-        return errno;
     const size_t bytes = flush != 0 ? format(flush, text) : 0;
     const ssize_t n = bytes > 0 ? write(mark, text, bytes) : 0;
-    int err = n == (ssize_t)bytes ? 0 : n < 0 ? errno : ENOSPC;
-    if (close(mark) != 0 && err == 0)
-        err = errno;
-    return err;
+    return n == (ssize_t)bytes ? 0 : n < 0 ? errno : ENOSPC;
 }
 
 /* Whether an open directory has the mark with this number: 0, or an errno; ENOENT: it has not. */
@@ -167,15 +168,24 @@ static int own_directory(const struct making *m, int old, bool stays, int *fd)
 }
 
 /* Mark the directory as that of an unfinished set.  The open directory may be that of others, who
- * have made it between two calls: then it has a mark, or a set that is complete.  0, or an errno as
- * above. */
+ * have made it between two calls: then it has a mark, or the manifest of a set that is complete.  A
+ * part without a manifest is one of an older attempt, named at the last moment; this attempt gives
+ * its own part the name.  0, or an errno as above. */
 static int claim(const struct making *m, int fd)
 {
-    const int err = put_mark(fd, m->flush);
-    if (err || !ftk_h5_has_whole_file(fd))
+    int mark;
+    int err = put_mark(fd, &mark);
+    if (err)
         return err == ESTALE ? ENOENT : err;
-    (void)unlinkat(fd, FTK_H5_UNFINISHED, 0); /* beside a manifest the mark has no meaning */
-    return EEXIST;
+    if (ftk_h5_has_manifest(fd)) {
+        (void)unlinkat(fd, FTK_H5_UNFINISHED, 0); /* beside a manifest the mark has no meaning */
+        err = EEXIST;
+    }
+    if (!err)
+        err = write_mark(mark, m->flush);
+    if (close(mark) != 0 && !err)
+        err = errno;
+    return err == ESTALE ? ENOENT : err;
 }
 
 /* Look, ask, remove what was seen, and make the set; *again: others came between. */

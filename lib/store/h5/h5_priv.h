@@ -196,8 +196,8 @@ int ftk_h5_open_old(int ctxfd, uint64_t set, int *fd);
 /* Remove the set in the open directory fd.  Files that are not ours stay; then the directory stays,
  * too, and *stays is true.  point: the fault point, or NULL. */
 int ftk_h5_clear(int ctxfd, uint64_t set, int fd, const char *point, bool *stays);
-/* Whether a directory has one of our files that is not temporary, and not the mark "unfinished". */
-bool ftk_h5_has_whole_file(int dirfd);
+/* Whether a directory has a manifest; also true if that cannot be known. */
+bool ftk_h5_has_manifest(int dirfd);
 /* Whether the files prove that the set was never finished: it has no manifest, and it has the
  * mark "unfinished" or none of our files but temporary ones. */
 bool ftk_h5_is_unfinished(int dirfd);

@@ -52,8 +52,14 @@ static bool is_there(int dirfd, const char *name)
     return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Such a file is whole and durable. */
-bool ftk_h5_has_whole_file(int dirfd)
+bool ftk_h5_has_manifest(int dirfd)
+{
+    struct stat st;
+    return fstatat(dirfd, FTK_MANIFEST_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+/* Whether a file has its final name: such a file is whole and durable. */
+static bool has_whole_file(int dirfd)
 {
     bool whole = true; /* also on an error: the caller must not take the set for unfinished */
     int copy = openat(dirfd, ".", OPEN_DIR);
@@ -79,7 +85,7 @@ bool ftk_h5_has_whole_file(int dirfd)
 bool ftk_h5_is_unfinished(int dirfd)
 {
     return !is_there(dirfd, FTK_MANIFEST_FILE)
-           && (is_there(dirfd, FTK_H5_UNFINISHED) || !ftk_h5_has_whole_file(dirfd));
+           && (is_there(dirfd, FTK_H5_UNFINISHED) || !has_whole_file(dirfd));
 }
 
 int ftk_h5_open_dir(const char *dir, const char *context, uint64_t set)
