@@ -10,6 +10,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use FtkitShmem;
 use FtkitTest;
 use Fcntl qw(O_RDONLY O_NONBLOCK F_SETFL);
 use IO::Select;
@@ -22,11 +23,6 @@ asleep_in_waits();
 srand($ENV{FTKIT_TEST_SEED} // 41);
 
 my $programs = build() . '/shmem-tests';
-sub pes {
-    my ($name, %o) = @_;
-    my $env = { FTKIT_LEVEL_HDF5_ENABLED => 'false', %{ $o{env} // {} } };
-    return job(timeout => 60, args => [], %o, program => "$programs/$name", env => $env);
-}
 
 # ---- calls
 
@@ -117,61 +113,17 @@ for my $m (sort keys %contexts) {
 
 # ---- the loop of listing 4.1
 
-my %reference;
-sub undisturbed {
-    my ($n) = @_;
-    return '' if is_skipped();
-    $reference{$n} //= once("shmem jacobi $n", sub { return pes('jacobi', n => $n, spares => 0)->{result} });
-    return $reference{$n};
-}
-
-# What is wrong with a job whose kills were all to come to pass.
-sub verdict {
-    my ($j, $n, @kills) = @_;
-    my @bad = $j->{rc} == 0 ? () : "exit code $j->{rc}";
-    push(@bad, 'no result') if undisturbed($n) eq '';
-    push(@bad, 'another result') if $j->{result} ne undisturbed($n);
-    my $killed = grep { -e "$j->{dir}/killed$_" } 0 .. $#kills;
-    push(@bad, "$killed kills of " . @kills) if $killed != @kills && !is_skipped();
-    diag(join("\n", @bad, substr($j->{log}, 0, 6000))) if @bad;
-    return join(', ', @bad);
-}
-
-# Kills [PE, step, place] in steps that are so far apart that a set is between them.
-sub random_kills {
-    my ($n, $count) = @_;
-    my $step = 0;
-    return map { $step += 2 + int(rand(30 / $count)); [ int(rand($n)), $step, rand() < 0.8 ? 1 + int(rand(6)) : 101 ] }
-        1 .. $count;
-}
-
-sub killed {
-    my ($n, $spares, @kills) = @_;
-    my $text = join(' ', map { @$_ } @kills);
-    my $j = pes('jacobi', n => $n, spares => $spares, env => { KILLS => $text });
-    is(verdict($j, $n, @kills), '', "$n PEs, kills (PE, step, place): $text");
-    if (grep { $_->[2] == 102 } @kills) {
-        my @told = map { $_->[0] } sort { $a->[0] <=> $b->[0] } @kills;
-        my $list = join('.*', map { "^\\0?lost $_ 2\$" } $told[0] == $told[1] ? $told[0] : @told);
-        ok(scalar($j->{log} =~ /$list/ms), '... the last list has all PEs');
-    }
-    for my $k (@kills) {
-        ok(scalar($j->{log} =~ /^\0?lost $k->[0] 2$/m), "... PE $k->[0] was told as lost") if $k->[2] != 102;
-    }
-    return;
-}
-
-killed(4, 1, [ 2, 0, 6 ]);                      # before the second set
-killed(4, 1, [ 3, 40, 101 ]);                   # after the last step
-killed(4, 2, [ 2, 7, 3 ], [ 1, 7, 102 ]);       # a survivor, in the restart
-killed(4, 2, [ 0, 7, 3 ], [ 0, 7, 102 ]);       # the substitute, in the restart
-killed(4, 3, random_kills(4, $_)) for (1, 1, 2, all_cases() ? (1) x 20 : ());
+killed('jacobi', 4, { spares => 1 }, [ 2, 0, 6 ]);                      # before the second set
+killed('jacobi', 4, { spares => 1 }, [ 3, 40, 101 ]);                   # after the last step
+killed('jacobi', 4, { spares => 2 }, [ 2, 7, 3 ], [ 1, 7, 102 ]);       # a survivor, in the restart
+killed('jacobi', 4, { spares => 2 }, [ 0, 7, 3 ], [ 0, 7, 102 ]);       # the substitute, in the restart
+killed('jacobi', 4, { spares => 3 }, random_kills(4, $_)) for (1, 1, 2, all_cases() ? (1) x 20 : ());
 {
     my $j = pes('jacobi', n => 4, spares => 1, env => { KILLS => '1 9 2', END => 'exit' });
-    is(verdict($j, 4, [ 1, 9, 2 ]), '', 'a PE ends by exit');
+    is(verdict('jacobi', $j, 4, [ 1, 9, 2 ]), '', 'a PE ends by exit');
     ok(is_skipped() || $j->{log} =~ /^\0?lost 1 4$/m, '... which its status says');
 }
-killed(8, 3, random_kills(8, $_)) for (all_cases() ? ((1) x 5, (2) x 5, (3) x 10) : 3);
+killed('jacobi', 8, { spares => 3 }, random_kills(8, $_)) for (all_cases() ? ((1) x 5, (2) x 5, (3) x 10) : 3);
 
 # ---- loops of the program that wait for a lost PE, and mistakes that come from the loss
 
@@ -225,7 +177,7 @@ for my $die ('0 before', '2 before', '1 after', '3 after') {
 {
     my @kills = ([ 1, 0, 101 ]);
     my $j = pes('jacobi', n => 4, spares => 1, run => [ '--relaunch', 1 ], env => { KILLS => '1 0 101' });
-    is(verdict($j, 4, @kills), '', 'a PE is lost before the first shmem_checkpoint_all: a relaunch');
+    is(verdict('jacobi', $j, 4, @kills), '', 'a PE is lost before the first shmem_checkpoint_all: a relaunch');
     like($j->{log}, qr/a PE was lost before the first shmem_checkpoint_all: the job begins again/,
         '... and a line says why');
 }
@@ -235,14 +187,14 @@ my $files = { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS 
 {
     my @kills = ([ 0, 20, 2 ], [ 1, 20, 2 ]);
     my $j = pes('jacobi', n => 4, spares => 2, env => { %$files, KILLS => join(' ', map { @$_ } @kills) });
-    is(verdict($j, 4, @kills), '', 'all copies of two PEs are lost: back to a set on the file system');
+    is(verdict('jacobi', $j, 4, @kills), '', 'all copies of two PEs are lost: back to a set on the file system');
     like($j->{log}, qr/restored set 2[02] from files/, '... which a line names');
 }
 {
     my @kills = ([ 2, 20, 2 ]);
     my $j = pes('jacobi', n => 4, spares => 0, run => [ '--relaunch', 1 ],
         env => { %$files, KILLS => '2 20 2', FTKIT_RECOVER_SUPPLY => 'spare' });
-    is(verdict($j, 4, @kills), '', 'the job is lost: a relaunch goes on from the file system');
+    is(verdict('jacobi', $j, 4, @kills), '', 'the job is lost: a relaunch goes on from the file system');
     like($j->{log}, qr/restored set 2[02] from files/, '... and not from the begin');
 }
 
