@@ -40,7 +40,8 @@ for my $p (@programs) {
     # in front of shmem_restart_pes and behind it: a survivor or the substitute, once or twice
     for my $i (1 .. $count) {
         my ($first) = random_kills(4, 1, $places{$p});
-        my ($step, $second) = ($first->[1], int(rand(4)));
+        my $step = $first->[1] - ($first->[2] == 101); # that of the set
+        my $second = int(rand(4));
         my @kills = ($first, [ $second, $step, 102 + int(rand(2)) ]);
         push(@kills, [ ($second + 1 + int(rand(3))) % 4, $step, 102 + int(rand(2)) ]) if $i % 3 == 0;
         killed($p, 4, { spares => 3, env => $files }, @kills);
