@@ -2,8 +2,9 @@
  *
  *   jacobi [STEPS]
  *
- * PE 0 writes the result to the file out.  Places (kills.h): from 1 on the calls of SHMEM of a step;
- * 101: in front of shmem_checkpoint_all(); 102: in front of shmem_restart_pes(); 103: behind it.
+ * PE 0 writes the result to the file out.  Places (kills.h): from 1 on the calls of SHMEM of a
+ * step; 101: in front of shmem_checkpoint_all(); 102: in front of shmem_restart_pes(); 103: behind
+ * it.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>

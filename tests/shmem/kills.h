@@ -1,5 +1,5 @@
-/* Places of a program where a PE kills itself.  KILLS=PE STEP PLACE...: this PE ends in this step at
- * the so many-th place.  With END=exit it ends by exit().
+/* Places of a program where a PE kills itself.  KILLS=PE STEP PLACE...: this PE ends in this step
+ * at the so many-th place.  With END=exit it ends by exit().
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef KILLS_H

@@ -90,7 +90,7 @@ static void around_the_ring(void)
         history = mix(history, in[i]);
 }
 
-/* Blocks of the heap are made, moved and freed between sets.  After a failure the calls give NULL. */
+/* Blocks of the heap are made, moved and freed between sets.  After a loss the calls give NULL. */
 static void grow(void)
 {
     const size_t room = (size_t)(step / 5 + 2) * MORE;
