@@ -10,7 +10,8 @@
  *   locks    exclusive locks, puts and gets with requests
  *   served   as counter; the set-up of a replacement goes on until the other ranks ask for locks
  *   made     windows made in the loop, whose locks are taken at once
- *   kept     each step leaves a complete request to the next one, in an epoch of all steps
+ *   kept     each step leaves a complete request to the next one, in an epoch of all steps; its end
+ *            and an exclusive lock follow in the order of MPI
  *   open     as pscw; behind each step a set is refused, because an epoch is open
  *   posted   as pscw; set-up opens an epoch of post and start, which the loop closes
  *   self     as pscw; set-up opens an epoch and completes what this rank sends to itself, and the
@@ -368,6 +369,25 @@ static void locks(const struct foreign *f)
     MPI_Barrier(f->comm);
 }
 
+/* Rank 0 gets an exclusive lock when no other rank has the locks that a set has brought back. */
+static void end_of_kept(const struct foreign *f)
+{
+    enum { TIMES = 50 };
+    const int64_t one = 1;
+    int64_t seen = -1;
+    for (int i = 0; f->rank > 0 && i < TIMES; i++) {
+        MPI_Accumulate(&one, 1, MPI_INT64_T, 1, MANY, 1, MPI_INT64_T, MPI_SUM, w.all);
+        MPI_Win_flush(1, w.all);
+    }
+    MPI_Win_unlock_all(w.all);
+    if (f->rank > 0)
+        return;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, w.all);
+    MPI_Get(&seen, 1, MPI_INT64_T, 1, MANY, 1, MPI_INT64_T, w.all);
+    MPI_Win_unlock(1, w.all);
+    w.state[1] += seen != (f->nranks - INT64_C(1)) * TIMES;
+}
+
 /* The request of the step before is in the set. */
 static void kept(const struct foreign *f)
 {
@@ -389,7 +409,7 @@ static void kept(const struct foreign *f)
         return;
     }
     MPI_Wait(&w.kept, MPI_STATUS_IGNORE);
-    MPI_Win_unlock_all(w.all);
+    end_of_kept(f);
 }
 
 /* The lock of a window that other ranks are still making. */
