@@ -358,7 +358,7 @@ $(BUILD)/unit/%: tests/unit/%.c $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< $(TEST_LIB) -lcmocka $(PKG_LIBS) $(LDFLAGS)
 # counts communicators behind libftkit_mpi, where also ftkit's own calls come by
-HANDLES := Comm_dup Comm_split Comm_spawn Comm_get_parent Intercomm_merge Comm_free \
+HANDLES := Comm_dup Comm_split Comm_spawn Comm_get_parent Intercomm_create Intercomm_merge Comm_free \
     Comm_disconnect
 WRAPPED := $(HANDLES) Finalize
 $(BUILD)/handles.o: tests/lib/handles.c Makefile $(BUILD)/mpi.mk

@@ -94,14 +94,18 @@ for my $p ({ name => 'prime', steps => 30 },
     }
 }
 
-# a failure in the repair, when communicators of the log are made: a spawned replacement has made that of
-# the repair later than those, and has to be in the next one
-for my $second (qw(repair.restore:0:2 repair.restored:0:1)) {
+# a failure in the repair: while a process is spawned, by the process that spawns (rank 0) or another one,
+# when it has joined, and when communicators of the log are made: the replacement has made that of the
+# repair later than those, and has to be in the next one
+for my $second (qw(repair.spawn:1:1 repair.spawned:0:1 repair.spawned:1:1 repair.joined:1:1
+    repair.restore:0:2 repair.restored:0:1))
+{
     my ($p) = grep { $_->{name} eq 'wavefront' } programs();
+    my ($rank) = $second =~ /:(\d):/;
     my $fault = "app.mid:2:15:kill,$second:kill";
     my $env = { FTKIT_LOG_TEAMS => 'rank', FTKIT_RECOVER_SUPPLY => 'spawn, end' };
     my $j = logged($p, env => $env, spares => 0, fault => $fault);
-    is(verdict($p, $j, env => $env, killed => [ 0, 2 ], faults => 2, what => $fault), '', "spawned: $fault");
+    is(verdict($p, $j, env => $env, killed => [ $rank, 2 ], faults => 2, what => $fault), '', "spawned: $fault");
 }
 
 # an example that knows nothing of the log, through the preloaded layer

@@ -67,7 +67,7 @@ bool ftk_mpi_ack_from(MPI_Comm comm, int first, int *gone)
     return false;
 }
 
-bool ftk_mpi_knows_failed(void)
+bool ftk_mpi_has_failed(MPI_Comm comm)
 {
     return false;
 }

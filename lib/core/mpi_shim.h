@@ -44,8 +44,8 @@ void ftk_mpi_free(MPI_Comm *comm);
 /* MPI_Finalize has begun: free these communicators. */
 void ftk_mpi_free_agreed(void);
 
-/* Local: whether a process of MPI_COMM_WORLD is known to have failed. */
-bool ftk_mpi_knows_failed(void);
+/* Local: whether a process of comm is known to have failed. */
+bool ftk_mpi_has_failed(MPI_Comm comm);
 
 /* Local: the ranks in MPI_COMM_WORLD of members of comm that are no members of now, at most max.
  * Returns their number; members of another MPI_COMM_WORLD are left out.  *all: the number of all

@@ -292,11 +292,11 @@ bool ftk_mpi_ack_from(MPI_Comm comm, int first, int *gone)
     return ours;
 }
 
-bool ftk_mpi_knows_failed(void)
+bool ftk_mpi_has_failed(MPI_Comm comm)
 {
     MPI_Group failed;
     int n = 0;
-    if (MPIX_Comm_get_failed(MPI_COMM_WORLD, &failed) != MPI_SUCCESS)
+    if (MPIX_Comm_get_failed(comm, &failed) != MPI_SUCCESS)
         return false;
     bool some = MPI_Group_size(failed, &n) == MPI_SUCCESS && n > 0;
     (void)MPI_Group_free(&failed);

@@ -40,7 +40,7 @@ static void end_job(const char *where)
 
 static void end_on_error(MPI_Comm *comm, int *code, ...)
 {
-    if (ftk_mpi_is_failure(*code) || ftk_mpi_knows_failed())
+    if (ftk_mpi_is_failure(*code) || ftk_mpi_has_failed(MPI_COMM_WORLD))
         end_job("an MPI call");
     (void)MPI_Comm_set_errhandler(*comm, MPI_ERRORS_ARE_FATAL);
     (void)MPI_Comm_call_errhandler(*comm, *code);
@@ -53,7 +53,7 @@ static int end_on_finalize(MPI_Comm comm, int key, void *value, void *extra)
     (void)key;
     (void)value;
     (void)extra;
-    if (ftk_mpi_knows_failed())
+    if (ftk_mpi_has_failed(MPI_COMM_WORLD))
         end_job("MPI_Finalize");
     return MPI_SUCCESS;
 }

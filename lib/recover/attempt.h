@@ -25,6 +25,7 @@ struct ftk_attempt {
     struct ftk_plan plan;
     bool planned;  /* plan is valid, and to be freed */
     bool compares; /* s may have processes of another build of ftkit */
+    bool refused;  /* the processes of s have agreed already that the attempt has failed */
     int error;     /* of this process in this attempt; 0: none */
     struct ftk_layout layout[FTK_LEVELS];
     int *domain;       /* [plan.nranks] */

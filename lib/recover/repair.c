@@ -152,7 +152,8 @@ static int make_plan(struct ftk_attempt *a)
         if (MPI_Comm_rank(a->s, &me) == MPI_SUCCESS && me == 0)
             ftk_report(FTKIT_INFO, "context %s: spawning %d process%s", ctx->cfg.name,
                 a->plan.nspawn, a->plan.nspawn == 1 ? "" : "es");
-        rc = ftk_supply_spawn(ctx, a->s, a->plan.spawned_program, a->plan.nspawn, &merged);
+        rc = ftk_supply_spawn(
+            ctx, a->s, a->plan.spawned_program, a->plan.nspawn, &merged, &a->refused);
         if (rc == FTKIT_OK)
             rc = ftk_retire(ctx, a->s);
         if (rc != FTKIT_OK)
@@ -507,7 +508,7 @@ int ftk_repair(struct ftkit_ctx *ctx, MPI_Comm start)
         if (a.error != FTKIT_OK && ctx->mode != FTKIT_MODE_RESTART)
             leave(&a);
         (void)FTK_FAULT("repair.agree");
-        int mrc = ftk_mpi_agree(a.s, a.error == FTKIT_OK, &agreed);
+        int mrc = a.refused ? MPI_SUCCESS : ftk_mpi_agree(a.s, a.error == FTKIT_OK, &agreed);
         (void)FTK_FAULT("repair.agreed");
         if (mrc == MPI_SUCCESS && agreed) {
             if (shrink) /* the failures are repaired */

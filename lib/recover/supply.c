@@ -18,6 +18,7 @@
 #include "core/repair_state.h"
 #include "core/thread.h"
 #include "command.h"
+#include "detect/sure.h"
 #include "detect/watch_page.h"
 #include "supply.h"
 
@@ -25,8 +26,13 @@
 #define DIRECTORY "FTKIT_RUN_DIRECTORY"
 
 /* ---- spawn ------------------------------------------------------------------------------
- * On Open MPI 5.0 a repair cannot survive a death between spawn and merge: the watchdog ends such
- * a repair.  So a repair uses spares first. */
+ * MPI_Comm_spawn() over several processes waits inside the runtime until each of them has come, for
+ * ever if one has died before.  So process 0 spawns alone.  Then all make the communicators with
+ * calls that a death ends.  All agree after each of them, because a process without the new
+ * communicator cannot end the calls of the others on it.  The spawned processes learn from process 0
+ * whether they have joined; if not, they end. */
+
+enum { SPAWN_TAG = 1, TAKEN = 1 };
 
 /* Check that a merged communicator has n processes, this one with rank me.  An MPI error code. */
 static int check_merged(MPI_Comm merged, int n, int me)
@@ -107,45 +113,150 @@ static int make_info(
     return rc;
 }
 
-int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int program, int n, MPI_Comm *merged)
+/* Make one communicator of process 0 and of the processes that are spawned, which is collective over
+ * them.  *inter becomes MPI_COMM_NULL.  An MPI error code. */
+static int make_pair(MPI_Comm *inter, bool spawned, int n, int me, MPI_Comm *pair)
+{
+    int rc = MPI_Comm_set_errhandler(*inter, MPI_ERRORS_RETURN);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Intercomm_merge(*inter, spawned, pair);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_set_errhandler(*pair, MPI_ERRORS_RETURN);
+    if (rc == MPI_SUCCESS)
+        rc = check_merged(*pair, n, me);
+    ftk_mpi_free(inter);
+    return rc;
+}
+
+/* In process 0: spawn n processes.  An MPI error code. */
+static int spawn(const struct ftkit_ctx *ctx, int program, int n, MPI_Comm *pair)
 {
     struct ftk_command c;
     char *text = NULL, below[sizeof DIRECTORY + 1 + FTK_PATH_MAX];
     const char *command = NULL;
-    int me = 0, size = 0;
-    MPI_Comm inter = MPI_COMM_NULL;
+    MPI_Comm self = MPI_COMM_NULL, inter = MPI_COMM_NULL;
     MPI_Info info = MPI_INFO_NULL;
     find_command(&ctx->programs, program, &c, &text);
     snprintf(below, sizeof below, DIRECTORY "=%s", ctx->programs.directory);
     char **args = ftk_command_spawn(&c, ctx->programs.n > 0 ? below : NULL, &command);
-    int rc = MPI_Comm_rank(s, &me);
+    int rc = MPI_Comm_dup(MPI_COMM_SELF, &self); /* errors of MPI_COMM_SELF end the process */
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_size(s, &size);
+        rc = MPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
         rc = make_info(ctx, program, &c, &info);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_spawn(args ? command : "/nonexistent", args ? args : MPI_ARGV_NULL, n, info,
-            0, s, &inter, MPI_ERRCODES_IGNORE);
+            0, self, &inter, MPI_ERRCODES_IGNORE);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Intercomm_merge(inter, 0, merged);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_set_errhandler(*merged, MPI_ERRORS_RETURN);
-    if (rc == MPI_SUCCESS)
-        rc = check_merged(*merged, size + n, me);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_disconnect(&inter);
+        rc = make_pair(&inter, false, n + 1, 0, pair);
+    ftk_mpi_free(&self);
     if (info != MPI_INFO_NULL)
         (void)MPI_Info_free(&info);
     free(args);
     ftk_command_free(&c);
     free(text);
+    return rc;
+}
+
+/* What a process has of the communicators with the spawned processes. */
+struct joining {
+    MPI_Comm pair, inter, merged;
+    bool refused; /* the processes have agreed that one of them has not got that far */
+};
+
+/* Make the intercommunicator.  An MPI error code. */
+static int meet_other(struct joining *j, MPI_Comm local, int other)
+{
+    int rc = MPI_Intercomm_create(local, 0, j->pair, other, SPAWN_TAG, &j->inter);
+    return rc == MPI_SUCCESS ? MPI_Comm_set_errhandler(j->inter, MPI_ERRORS_RETURN) : rc;
+}
+
+/* Make one communicator of it, with n processes.  An MPI error code. */
+static int merge(struct joining *j, bool spawned, int n, int me)
+{
+    int rc = MPI_Intercomm_merge(j->inter, spawned, &j->merged);
     if (rc == MPI_SUCCESS)
-        return FTKIT_OK;
-    /* an error that is not the failure of a process would come again: do not try again */
-    ftk_repair_spawn_failed(ctx, !ftk_mpi_is_failure(rc));
-    return ftk_fail_mpi(rc, "spawning replacements");
+        rc = MPI_Comm_set_errhandler(j->merged, MPI_ERRORS_RETURN);
+    return rc == MPI_SUCCESS ? check_merged(j->merged, n, me) : rc;
+}
+
+static void give_up(struct joining *j)
+{
+    ftk_mpi_revoke(j->pair);
+    ftk_mpi_revoke(j->inter);
+    ftk_mpi_revoke(j->merged);
+    ftk_mpi_free(&j->merged);
+}
+
+/* Whether a step has worked on all members of s.  rc: of this process, an MPI error code.  Return
+ * an MPI error code, the same decision on all.  A member that has failed before is in the agreement
+ * at the end of its attempt: so after a refusal this one has to leave that out (*refused). */
+static int decide(MPI_Comm s, struct joining *j, int rc)
+{
+    int all = 0;
+    if (rc != MPI_SUCCESS) { /* no process waits for this one */
+        ftk_mpi_revoke(s);
+        give_up(j);
+    }
+    const int agreed = ftk_mpi_agree(s, rc == MPI_SUCCESS, &all);
+    if (agreed == MPI_SUCCESS && all)
+        return MPI_SUCCESS;
+    j->refused = agreed == MPI_SUCCESS;
+    give_up(j);
+    return rc != MPI_SUCCESS ? rc : agreed != MPI_SUCCESS ? agreed : ftk_mpi_failure_code();
+}
+
+/* Make merged of s and of the n processes that process 0 has spawned.  An MPI error code. */
+static int connect_all(MPI_Comm s, int n, struct joining *j)
+{
+    int me = 0, size = 0;
+    int rc = MPI_Comm_rank(s, &me);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Comm_size(s, &size);
+    if (rc == MPI_SUCCESS)
+        rc = meet_other(j, s, 1);
+    rc = decide(s, j, rc);
+    if (rc == MPI_SUCCESS)
+        rc = decide(s, j, merge(j, false, size + n, me));
+    (void)FTK_FAULT("repair.joined");
+    return rc;
+}
+
+int ftk_supply_spawn(
+    struct ftkit_ctx *ctx, MPI_Comm s, int program, int n, MPI_Comm *merged, bool *refused)
+{
+    struct joining j = { MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL, false };
+    const struct ftk_sure all = { s, NULL, "spawning replacements" };
+    int me = 0, taken = TAKEN;
+    int mrc = MPI_Comm_rank(s, &me);
+    if (mrc == MPI_SUCCESS && me == 0)
+        mrc = spawn(ctx, program, n, &j.pair);
+    int rc = ftk_sure_bcast(&all, 0, &mrc, sizeof mrc);
+    (void)FTK_FAULT("repair.spawned");
+    bool again = mrc != MPI_SUCCESS && !ftk_mpi_is_failure(mrc);
+    if (rc == FTKIT_OK && mrc == MPI_SUCCESS) {
+        mrc = connect_all(s, n, &j);
+        /* after a death Open MPI may return other errors; process 0 knows of all deaths */
+        again =
+            mrc != MPI_SUCCESS && me == 0 && !ftk_mpi_has_failed(s) && !ftk_mpi_has_failed(j.pair);
+    }
+    if (rc == FTKIT_OK && mrc != MPI_SUCCESS) {
+        /* an error that is not the failure of a process would come again: do not try again */
+        ftk_repair_spawn_failed(ctx, again);
+        rc = ftk_fail_mpi(mrc, "spawning replacements");
+    }
+    if (rc != FTKIT_OK) {
+        give_up(&j);
+    } else if (j.pair != MPI_COMM_NULL) {
+        /* a failure shows in the steps that follow, on merged */
+        const struct ftk_sure pair = { j.pair, NULL, "taking spawned processes" };
+        (void)ftk_sure_bcast(&pair, 0, &taken, sizeof taken);
+    }
+    ftk_mpi_free(&j.pair);
+    ftk_mpi_free(&j.inter);
+    *merged = j.merged;
+    *refused = j.refused;
+    return rc;
 }
 
 /* A repair may be given up while its spawned process is in MPI_Init.  Then MPI_Init may wait for
@@ -217,29 +328,45 @@ const char *ftk_supply_directory(void)
     return directory ? directory : "";
 }
 
-int ftk_supply_join(MPI_Comm *merged, uint64_t *job)
+/* Join the processes that have spawned this one.  FTKIT_ERR_MPI: the repair was given up. */
+static int join(struct joining *j)
 {
-    MPI_Comm parent;
-    const char *mark = getenv(SPAWN_MARK);
-    int me = 0, n = 0, spawned = 0;
-    int rc = MPI_Comm_get_parent(&parent);
+    MPI_Comm parent = MPI_COMM_NULL;
+    int me = 0, n = 0, taken = 0, all = 0;
+    int rc = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_remote_size(parent, &n);
+        rc = MPI_Comm_get_parent(&parent);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_rank(MPI_COMM_WORLD, &me);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_size(MPI_COMM_WORLD, &spawned);
+        rc = MPI_Comm_size(MPI_COMM_WORLD, &n);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Intercomm_merge(parent, 1, merged);
+        rc = make_pair(&parent, true, n + 1, me + 1, &j->pair);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_set_errhandler(*merged, MPI_ERRORS_RETURN);
+        rc = meet_other(j, MPI_COMM_WORLD, 0);
     if (rc == MPI_SUCCESS)
-        rc = check_merged(*merged, n + spawned, n + me);
+        rc = MPI_Comm_remote_size(j->inter, &all);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_disconnect(&parent);
+        rc = merge(j, true, all + n, all + me);
+    if (rc != MPI_SUCCESS)
+        return ftk_fail_mpi(rc, "joining the job");
+    const struct ftk_sure pair = { j->pair, NULL, "joining the job" };
+    return ftk_sure_bcast(&pair, 0, &taken, sizeof taken);
+}
+
+int ftk_supply_join(MPI_Comm *merged, uint64_t *job)
+{
+    struct joining j = { MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL, false };
+    const char *mark = getenv(SPAWN_MARK);
+    const int rc = join(&j);
     atomic_store(&arrived, true);
+    if (rc != FTKIT_OK) { /* nobody knows this process; with another code mpirun ends the job */
+        ftk_report(FTKIT_DEBUG, "a spawned process is not needed any more: %s", ftk_detail_text());
+        _exit(0);
+    }
+    ftk_mpi_free(&j.pair);
+    ftk_mpi_free(&j.inter);
+    *merged = j.merged;
     *job = mark ? strtoull(mark, NULL, 16) : 0;
-    return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "joining the job");
+    return FTKIT_OK;
 }

@@ -7,8 +7,10 @@
 #include "core/context.h"
 
 /* Spawn n processes of a program; merged: the members of s in their order, then the spawned
- * processes.  Collective over s.  A local error of rank 0 makes the spawn fail on all members. */
-int ftk_supply_spawn(struct ftkit_ctx *ctx, MPI_Comm s, int program, int n, MPI_Comm *merged);
+ * processes.  Collective over s.  A local error of rank 0 makes the spawn fail on all members.
+ * *refused: after an error: all members of s have agreed that the attempt has failed. */
+int ftk_supply_spawn(
+    struct ftkit_ctx *ctx, MPI_Comm s, int program, int n, MPI_Comm *merged, bool *refused);
 /* Return whether a repair has spawned this process.  True at most once in a process: for its first
  * context. */
 bool ftk_supply_is_spawned(void);
@@ -20,7 +22,7 @@ const char *ftk_supply_directory(void);
  * the directory is missing on this node, and mpirun has chosen another one. */
 int ftk_supply_check_directory(void);
 /* In a spawned process: make the communicator that ftk_supply_spawn() makes in the others.  *job:
- * their ctx->job. */
+ * their ctx->job.  If they have given up, the process ends. */
 int ftk_supply_join(MPI_Comm *merged, uint64_t *job);
 
 #endif

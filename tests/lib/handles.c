@@ -52,6 +52,12 @@ int MPI_Comm_get_parent(MPI_Comm *out) /* the spawned process disconnects it */
     return rc;
 }
 
+int MPI_Intercomm_create(
+    MPI_Comm local, int leader, MPI_Comm peer, int remote, int tag, MPI_Comm *out)
+{
+    return made(PMPI_Intercomm_create(local, leader, peer, remote, tag, out), out);
+}
+
 int MPI_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm *out)
 {
     return made(PMPI_Intercomm_merge(comm, high, out), out);
