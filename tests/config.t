@@ -120,7 +120,7 @@ SKIP: {
     skip 'needs an MPI with ULFM', 1 if !$ulfm;
     $job = job_of(@eight);
     is($code, 0, 'a job of 64 ranks on 8 nodes') or diag($err);
-    is("$job->{nodes} $job->{spares}", '8 8', '... with the spares of ftkit run');
+    is("$job->{nodes} $job->{spares}", '8 10', '... with the spares of ftkit run');
     is(loss($job, 'processes', 1), '64 0 0 0', '... survives any process');
     is(loss($job, 'processes', 2), '1984 0 32 0', '... any two that are not buddies');
     is(loss($job, 'node_processes', 1), '8 0 0 0', '... the processes of any node');
@@ -223,17 +223,22 @@ for my $case (@odd) {
 }
 
 # the node that takes more ranks along than other nodes have spares
-my $lost = 'A node with \d+ ranks? may be lost, and other nodes have \d+ spares?: ';
+my $lost = '(?:A|All processes of a) node with \d+ ranks? may be lost, and other nodes have \d+ spares?: ';
 for my $case (['spare, spawn, end', [qw(--ranks 4 --spares 1 --nodes 2)], '2 ranks .* have 0 spares: the others are spawned'],
     ['spare, shrink', [qw(--ranks 6 --spares 0 --nodes 3)], '2 ranks .* have 0 spares: the job goes on without the others'],
     ['spare, end', [qw(--ranks 6 --spares 1 --nodes 3)], '2 ranks .* have 0 spares: the job ends, and ftkit run relaunches it'],
     ['spare, end', [qw(--ranks 8 --spares 4 --nodes 3)], undef],
+    ['spare, end', [qw(--ranks 64 --spares 9 --nodes 8)], '8 ranks .* have 7 spares: the job ends, and ftkit run relaunches it'],
+    (map { ['spare, end', [ '--ranks', $_->[0], '--nodes', $_->[1] ], undef] }
+        [64, 8], [63, 8], [65, 8], [6, 3], [7, 3], [9, 4], [7, 5], [100, 7]),
+    ['spare, end', [qw(--ranks 4 --nodes 2)], '2 ranks .* have 1 spare: the job ends, and ftkit run relaunches it'],
     ['spare, spawn, end', [qw(--ranks 4 --spares 1 --nodes 1)], undef])
 {
     my ($supply, $args, $says) = @$case;
     next if !$ulfm;
     my $text = config({ FTKIT_RECOVER_SUPPLY => $supply }, @$args);
-    $says ? like($text, qr/A node with $says\.$/m, "@$args, $supply: $says")
+    my $what = $text =~ /A lost node takes its MPI daemon along/ ? 'All processes of a' : 'A';
+    $says ? like($text, qr/^  $what node with $says\.$/m, "@$args, $supply: $says")
         : unlike($text, qr/$lost/, "@$args, $supply: enough spares, or no other node");
 }
 if (!$ulfm) {

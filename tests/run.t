@@ -237,7 +237,7 @@ SKIP: {
         close $f;
         job($ftkit, 'run', '-n', 8, '--print', '--mpirun-arg', '--hostfile',
             '--mpirun-arg', "$tmp/hosts", 'prog');
-        like($out, qr/ -n 11 /, 'spares for one of three nodes of a hostfile');
+        like($out, qr/ -n 12 /, 'spares for one of three nodes of a hostfile');
         job($ftkit, 'run', '-n', 8, '--print', '--mpirun-arg', '--host', '--mpirun-arg',
             'a:4,b:4', 'prog');
         like($out, qr/ -n 12 /, 'spares for one of two nodes of a list');
@@ -248,6 +248,11 @@ SKIP: {
         like($out, qr/ -n 12 -H a:4,b:4 --map-by slot --bind-to core --mca btl_tcp_if_include lo /,
             '... are handed on');
         like($out, qr/ -x PATH -oversubscribe prog -np 3$/m, '... before the program');
+        for my $map ('', '--map-by=node', '-map-by=node') {
+            job($ftkit, 'run', '-n', 8, '-H', 'a:4,b:4', '--print', $map ? ('--mpirun-arg', $map) : (), 'prog');
+            is($out =~ / --map-by slot:OVERSUBSCRIBE / ? 1 : 0, $map ? 0 : 1,
+                $map ? "$map stays" : 'more processes than slots are mapped by slot');
+        }
         job($ftkit, 'run', '-n', 2, '--mca', 'btl', 'tcp,self', '--print', 'prog');
         like($out, qr/ --mca btl tcp,self /, 'a parameter of the user ...');
         unlike($out, qr/--mca btl sm/, '... replaces that of ftkit');
@@ -256,6 +261,11 @@ SKIP: {
         like($err, qr/no option --display-map: an option of mpirun goes behind --mpirun-arg/, '... says how');
         job($ftkit, 'run', '-n', 2, '-machinefile', "$tmp/hosts", '--print', 'prog');
         like($out, qr/ -n 3 -machinefile /, '... and read');
+        job($ftkit, 'run', '-n', 2, '--spares', 0, '--no-relaunch', '--host', 'localhost:1,no-such-node.invalid', 'true');
+        isnt($code, 0, 'a node whose name does not resolve');
+        like($err, qr/^ftkit run: the name of node 'no-such-node\.invalid' does not resolve on this node \(.+\): look at/m,
+            '... is named');
+        unlike($err, qr/name of node 'localhost/, '... and no other one');
         local $ENV{FTKIT_SPARES_COUNT} = 3;
         local $ENV{FTKIT_REPORT_STDERR} = 'none';
         local $ENV{FTKIT_LEVEL_HDF5_KEEP} = 5;

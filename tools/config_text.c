@@ -151,8 +151,9 @@ static void print_spares(const struct ftk_job *job, FILE *out)
         then = c->supply[i] == FTK_SUPPLY_SPAWN    ? "the others are spawned"
                : c->supply[i] == FTK_SUPPLY_SHRINK ? "the job goes on without the others"
                                                    : then;
-    fprintf(out, "  A node with %d rank%s may be lost, and other nodes have %d spare%s: %s.\n",
-        ranks, FTK_S(ranks), ranks - missing, FTK_S(ranks - missing), then);
+    fprintf(out, "  %s node with %d rank%s may be lost, and other nodes have %d spare%s: %s.\n",
+        w->repairs == FTK_REPAIRS_NODES ? "A" : "All processes of a", ranks, FTK_S(ranks),
+        ranks - missing, FTK_S(ranks - missing), then);
 }
 
 static void print_losses(const struct ftk_job *job, FILE *out)

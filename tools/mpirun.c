@@ -55,15 +55,20 @@ static int count_nodes(const struct ftk_run *r)
 
 /* ---- the plan ------------------------------------------------------------------------ */
 
+/* A node has (ranks + spares) / nodes processes, rounded up, and its loss takes its own spares
+ * along.  So the other nodes have a spare for each of its ranks when there are as many spares as a
+ * node has processes: ranks / (nodes - 1), rounded up.  On two nodes that would be a spare for each
+ * rank: there half as many have to do. */
 int ftk_mpirun_spares(int ranks, int nodes)
 {
     if (!ftk_mpirun_ulfm())
         return 0;
-    return nodes > 1 ? (ranks + nodes - 1) / nodes : 1;
+    const int others = nodes > 2 ? nodes - 1 : 2;
+    return nodes > 1 ? (ranks + others - 1) / others : 1;
 }
 
-/* Spares: the requested number; else as many as ranks on one node, rounded up; 1 on a single
- * node. */
+/* Spares: the requested number; else enough for the loss of any node of three or more, half of the
+ * ranks on two nodes, and 1 on a single node. */
 static int plan_spares(struct ftk_run *r)
 {
     const char *set = getenv("FTKIT_SPARES_COUNT");
@@ -326,10 +331,14 @@ void ftk_mpirun_variables(const struct ftk_run *r, int part, struct ftk_list *cm
  * first node. */
 static void add_oversubscribe(const struct ftk_run *r, struct ftk_list *cmd)
 {
-    static const char *const own[] = { "--map-by", "-map-by", "--oversubscribe", "-oversubscribe" };
+    static const char *const own[] = { "map-by", "oversubscribe" };
     bool maps = false;
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        maps = maps || ftk_list_has(&r->extra, own[i], strlen(own[i]));
+    for (size_t i = 0; i < r->extra.n; i++) {
+        const char *word = r->extra.v[i];
+        const size_t dashes = strspn(word, "-"), name = strcspn(word + dashes, "=");
+        for (size_t k = 0; k < sizeof own / sizeof own[0] && dashes > 0 && dashes <= 2; k++)
+            maps = maps || (strlen(own[k]) == name && strncmp(word + dashes, own[k], name) == 0);
+    }
     if (r->nodes > 1 && !maps) {
         ftk_list_add(cmd, "--map-by");
         ftk_list_add(cmd, "slot:OVERSUBSCRIBE");

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,24 @@ void ftk_nodes_named(const struct ftk_run *r, struct ftk_list *names)
     names_of_options(names, &r->extra);
     for (int k = 1; k < r->nparts; k++)
         names_of_options(names, &r->parts[k].options);
+}
+
+void ftk_nodes_say_unresolved(const struct ftk_run *r)
+{
+    struct ftk_list names = { 0 };
+    ftk_nodes_named(r, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        struct addrinfo *found = NULL;
+        const int rc = getaddrinfo(names.v[i], NULL, NULL, &found);
+        if (rc == 0)
+            freeaddrinfo(found);
+        else
+            ftk_run_say(
+                "the name of node '%s' does not resolve on this node (%s): look at --host and "
+                "the hostfile",
+                names.v[i], gai_strerror(rc));
+    }
+    ftk_list_free(&names);
 }
 
 /* ---- arguments without lost nodes ---------------------------------------------------- */

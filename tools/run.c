@@ -89,6 +89,8 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
             return rc;
         bool again = false;
         opened = opened || ftk_state_facts(a.state)->opened;
+        if (!opened && ftk_try_verdict(&a) != 0)
+            ftk_nodes_say_unresolved(r);
         if (ftk_try_lost(&a)) {
             rc = ftk_try_verdict(&a);
             const bool halts = a.halting || ftk_state_halts(a.state);

@@ -225,6 +225,8 @@ bool ftk_nodes_do(const struct ftk_run *r, const char *name, const char *line);
 int ftk_nodes_agent(const struct ftk_run *r);
 /* The nodes that the arguments for mpirun name, in --host or a hostfile. */
 void ftk_nodes_named(const struct ftk_run *r, struct ftk_list *names);
+/* Say which names of nodes this node cannot resolve. */
+void ftk_nodes_say_unresolved(const struct ftk_run *r);
 /* Before a relaunch: ask every node for a sign of life; nodes without an answer go to r->gone. */
 void ftk_nodes_look(struct ftk_run *r);
 /* Options for mpirun that the user has given for a program (part), without the nodes in r->gone. */
