@@ -341,6 +341,16 @@ for my $fault ('ckpt.begin:4:13:kill', 'ckpt.sealed:1:13:kill', 'log.drained:5:1
     my $j = replicas(2, $twins, fault => $fault);
     is(right($twins, $j, faults => 1, quiet => 1), '', "2 replicas, $fault");
 }
+# communicators that a plane has made since the line, and another plane has freed: the state of the other plane
+# replaces the variables that have them
+{
+    my ($p) = grep { title($_) eq 'inters' } alike();
+    my $j = replicas(3, $p, n => 4, spares => 2, fault => 'log.received:5:216:kill',
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_PERIOD => '2 calls' });
+    is(right($p, $j, n => 4, faults => 1), '', 'variables of communicators get the values of another plane');
+    cmp_ok(scalar(grep { $_ > 0 } split(/ /, clones($j))), '>', 0, '... of a plane that stood still');
+}
+
 # losses in a chain: the replicas of a rank die in turn, each after the clone of the other
 my $turns = all_cases() ? 5 : 2;
 {

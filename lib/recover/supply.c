@@ -29,7 +29,7 @@
  * MPI_Comm_spawn() over several processes waits inside the runtime until each of them has come, for
  * ever if one has died before.  So process 0 spawns alone.  Then all make the communicators with
  * calls that a death ends.  All agree after each of them, because a process without the new
- * communicator cannot end the calls of the others on it.  The spawned processes learn from process 0
+ * communicator cannot end the calls of the others on it.  Process 0 tells the spawned processes
  * whether they have joined; if not, they end. */
 
 enum { SPAWN_TAG = 1, TAKEN = 1 };
@@ -113,8 +113,8 @@ static int make_info(
     return rc;
 }
 
-/* Make one communicator of process 0 and of the processes that are spawned, which is collective over
- * them.  *inter becomes MPI_COMM_NULL.  An MPI error code. */
+/* Make one communicator of process 0 and of the processes that are spawned.  Collective over them.
+ * *inter becomes MPI_COMM_NULL.  An MPI error code. */
 static int make_pair(MPI_Comm *inter, bool spawned, int n, int me, MPI_Comm *pair)
 {
     int rc = MPI_Comm_set_errhandler(*inter, MPI_ERRORS_RETURN);

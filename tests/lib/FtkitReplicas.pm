@@ -41,6 +41,7 @@ sub right {
     push(@bad, scalar(@{ $j->{faults} }) . ' faults')
         if defined($o{faults}) && @{ $j->{faults} } != $o{faults};
     push(@bad, "no line like $o{like}") if $o{like} && $j->{log} !~ $o{like};
+    push(@bad, 'communicators left') if $j->{log} =~ /^handles: /m;
     push(@bad, 'the replicas differ') if $o{quiet} && $j->{log} =~ /replicas of rank/;
     diag(title($p), ': ', join(', ', @bad), "\n", substr($j->{log}, 0, 4000)) if @bad;
     return join(', ', @bad);

@@ -333,6 +333,14 @@ static void lose(struct ftk_vcomm *vc)
     vc->state = FTK_VCOMM_LOST;
 }
 
+/* The same while this rank rolls back, and its handle belongs to the program. */
+static void lose_to_program(struct ftk_vcomm *vc)
+{
+    if (vc->state == FTK_VCOMM_LIVE && ndetached < FTK_LOG_ALL)
+        detached[ndetached++] = vc->handle;
+    lose(vc);
+}
+
 bool ftk_vcomm_is_detached(MPI_Comm handle)
 {
     for (size_t i = 0; handle != MPI_COMM_NULL && i < ndetached; i++)
@@ -343,8 +351,9 @@ bool ftk_vcomm_is_detached(MPI_Comm handle)
     return false;
 }
 
-/* The rank leaves its state for that of a sibling: the same, and handles that an earlier rollback
- * has left to the program stay with the program. */
+/* The rank leaves its state for that of a sibling.  Handles that an earlier rollback has left to
+ * the program stay with the program.  Those of now are detached while the state of the sibling is
+ * read, and freed when the variables that have them get the values of the sibling. */
 static void leave(void)
 {
     ndetached = 0;
@@ -360,9 +369,7 @@ static void go_back(void)
     ndetached = 0;
     for (struct ftk_vcomm *vc = ftk_log.vcomms.list; vc; vc = vc->next) {
         if (vc->born == ftk_log.line.count && !ftk_vcomm_is_permanent(vc)) {
-            if (vc->state == FTK_VCOMM_LIVE && ndetached < FTK_LOG_ALL)
-                detached[ndetached++] = vc->handle;
-            lose(vc);
+            lose_to_program(vc);
             continue;
         }
         vc->colls = vc->line_colls;
@@ -387,7 +394,10 @@ int ftk_vcomm_attach(struct ftk_vcomm *vc)
 
 void ftk_vcomm_detach(struct ftk_vcomm *vc)
 {
-    lose(vc);
+    if (ftk_log_is_rolling_back())
+        lose_to_program(vc);
+    else
+        lose(vc);
     find_anew();
 }
 
