@@ -126,7 +126,7 @@ static void begin_real(int slot)
     r->peer = p->wildcard ? MPI_ANY_SOURCE : p->source;
     r->tag = p->tag;
     r->recv.want = (struct ftk_envelope){ 0, r->peer, p->tag };
-    r->recv.number = ftk_det_begun(&r->replay.cancel);
+    r->recv.number = ftk_det_begun(r);
     if (p->wildcard) {
         bool known = false;
         r->recv.wildcard_seq = ftk_det_receive(&r->recv.want, &known);

@@ -19,11 +19,9 @@
  *
  * In some runs the log records no determinants, as in the mode relaxed, and no process dies.
  *
- * Open faults, which the test leaves out (finding 31 of docs/design/log-findings.md):
- *   1. a long message that MPI_Improbe takes past others is whole at once (t_match_mpi.h)
- *   2. a message may have been that of a receive which the replay cancels, or gives the message of
- *      another source (was_taken_before)
- *   3. the receive after a probe of a replay is not compared with the probe (step_probe) */
+ * A limit, which the test leaves out (finding 31 of docs/design/log-findings.md): a message may
+ * have been that of a receive to which the replay gives the message of another source
+ * (was_taken_before). */
 #include "t_match_log.h"
 
 enum { RUNS = 12000 };
@@ -75,20 +73,20 @@ static uint64_t step_probe(void)
     o->found_source = flag ? s.MPI_SOURCE : -1;
     o->found_tag = flag ? s.MPI_TAG : -1;
     if (flag && wants(7, 2))
-        (void)receive_as(o, model.at < model.sure ? -1 : (int)(o - model.op));
+        (void)receive_as(o, (int)(o - model.op));
     return flag ? (uint64_t)(s.MPI_SOURCE * TAGS + s.MPI_TAG) : NOTHING;
 }
 
 static uint64_t receive_matched(void)
 {
-    uint64_t buf = NOTHING;
+    uint64_t buf[BYTES / 8] = { NOTHING };
     struct op *o = &model.op[model.matched_op];
-    EXPECT(ftk_mpi_Mrecv(&buf, BYTES, MPI_BYTE, &model.matched, MPI_STATUS_IGNORE) == MPI_SUCCESS);
-    EXPECT(buf < (uint64_t)fake.nmessages && sent[buf].source == o->found_source
-           && sent[buf].tag == o->found_tag);
-    o->got = (int)buf;
+    EXPECT(ftk_mpi_Mrecv(buf, BYTES, MPI_BYTE, &model.matched, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    EXPECT(buf[0] < (uint64_t)fake.nmessages && sent[buf[0]].source == o->found_source
+           && sent[buf[0]].tag == o->found_tag);
+    o->got = (int)buf[0];
     model.matched = MPI_MESSAGE_NULL;
-    return buf;
+    return buf[0];
 }
 
 static uint64_t step_mprobe(void)
@@ -162,13 +160,12 @@ static bool is_taken_before(const struct op *o, int m)
     return false;
 }
 
-/* Fault 2 of finding 31: a receive with a tag had been matched with the message before the failure,
- * and the replay has cancelled it, or has given it the message of another source. */
+/* The limit of finding 31: a receive from any source with a tag had been matched with the message
+ * before the failure, and the replay has given it the message of another source. */
 static bool has_lost(const struct op *b, int m)
 {
-    const bool free = b->source == MPI_ANY_SOURCE && sent[m].is_long && b->tag != MPI_ANY_TAG;
-    const bool cancelled = b->source != MPI_ANY_SOURCE && b->cancelled != 0 && b->got < 0;
-    return b->receives && asks_for(b, &sent[m]) && (cancelled || (free && b->got != m));
+    return b->receives && b->source == MPI_ANY_SOURCE && b->tag != MPI_ANY_TAG && sent[m].is_long
+           && asks_for(b, &sent[m]) && b->got != m;
 }
 
 static bool was_taken_before(const struct op *o, int m)
@@ -240,7 +237,7 @@ static void finish(void)
             continue;
         EXPECT(ftk_mpi_Cancel(&model.slot[k].h) == MPI_SUCCESS);
         EXPECT(ftk_mpi_Test(&model.slot[k].h, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag);
-        EXPECT(model.slot[k].buf == NOTHING);
+        EXPECT(model.slot[k].buf[0] == NOTHING);
     }
     for (int i = 0; i < model.nops; i++)
         if (model.op[i].got >= 0)

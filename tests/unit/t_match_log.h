@@ -43,7 +43,7 @@ static struct model {
     struct op op[OPS];
     struct slot {
         MPI_Request h;
-        uint64_t buf;
+        uint64_t buf[BYTES / 8];
         int op;
     } slot[SLOTS];
     MPI_Message matched; /* by MPI_Improbe, not received */
@@ -100,8 +100,8 @@ static int receive_as(const struct op *like, int after)
     o->tag = like->tag;
     o->after = after;
     model.slot[k].op = model.nops - 1;
-    model.slot[k].buf = NOTHING;
-    EXPECT(ftk_mpi_Irecv(&model.slot[k].buf, BYTES, MPI_BYTE, o->source, o->tag, handle[o->context],
+    model.slot[k].buf[0] = NOTHING;
+    EXPECT(ftk_mpi_Irecv(model.slot[k].buf, BYTES, MPI_BYTE, o->source, o->tag, handle[o->context],
                &model.slot[k].h)
            == MPI_SUCCESS);
     return k;
@@ -115,11 +115,11 @@ static uint64_t note_received(int k, const MPI_Status *s)
     EXPECT(MPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS);
     o->seen = ++fake.tick;
     if (cancelled) {
-        EXPECT(o->cancelled != 0 && model.slot[k].buf == NOTHING);
+        EXPECT(o->cancelled != 0 && model.slot[k].buf[0] == NOTHING);
         return NOTHING + 1;
     }
-    EXPECT(model.slot[k].buf < (uint64_t)fake.nmessages);
-    o->got = (int)model.slot[k].buf;
+    EXPECT(model.slot[k].buf[0] < (uint64_t)fake.nmessages);
+    o->got = (int)model.slot[k].buf[0];
     const struct fake_message *m = &sent[o->got];
     EXPECT(m->source == s->MPI_SOURCE && m->tag == s->MPI_TAG);
     EXPECT(m->context == context_of[o->context]);

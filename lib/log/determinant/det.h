@@ -17,6 +17,8 @@
 #include "log/base/envelope.h"
 #include "log/determinant/det_kinds.h"
 
+struct ftk_req;
+
 /* Open the files of this process, before the ranks agree on the repair that gives it its rank.
  * before [n]: the determinants of the lost process since the line, which the replay repeats.  The
  * files are valid from the epoch epoch_id on, so files of failed attempts are of no epoch. */
@@ -67,10 +69,13 @@ void ftk_det_probe_is_over(void);
 void ftk_det_received(uint32_t number, int source, int tag);
 /* Whether a determinant gives the match of a wildcard receive. */
 bool ftk_det_match(uint32_t number, int *source, int *tag);
-/* The number of the next receive of the program, 0: before the line.  *cancel: the outcome of its
- * cancel in the first execution. */
-uint32_t ftk_det_begun(enum ftk_cancel_known *cancel);
+/* The next receive of the program begins.  Its number, 0: before the line.  r->replay gets the
+ * outcome of its cancel in the first execution.  If a determinant gives its tag, r->recv.want gets
+ * this tag, and the match is known. */
+uint32_t ftk_det_begun(struct ftk_req *r);
 void ftk_det_cancelled(uint32_t number, bool cancelled);
+/* The receive of any tag with that number, which names its source, has got a message. */
+void ftk_det_tagged(uint32_t number, int source, int tag);
 
 /* The outcome that a probe or a test has to have: FTK_DET_FREE: any; FTK_DET_NOTHING: it fails;
  * FTK_DET_THIS: that of *d; for SOME d->a MORE follow *d. */

@@ -68,6 +68,10 @@ const struct ftk_det_kind ftk_det_kind_none = { 0 };
 
 const struct ftk_det_kind ftk_det_kind_cancel = { .counts = FTK_DET_RECEIVES };
 
+const struct ftk_det_kind ftk_det_kind_tag = {
+    .counts = FTK_DET_RECEIVES, .a_is_rank = true, .is_sane = is_receive
+};
+
 /* In set-up the set-up log has the value (decide.c). */
 const struct ftk_det_kind ftk_det_kind_value = {
     .text = "a call of ftkit_decide", .has_more = true, .is_sane = has_bytes

@@ -19,7 +19,8 @@
     X(NONE, none)     /* n probes or tests in a row failed before a message was sent */            \
     X(CANCEL, cancel) /* of a receive: a = 1: it was cancelled; a = 0: too late */                 \
     X(VALUE, value)   /* of ftkit_decide(): a MORE follow, with its b bytes */                     \
-    X(WIN, win)       /* MPI_Win_test: the exposure has ended */
+    X(WIN, win)       /* MPI_Win_test: the exposure has ended */                                   \
+    X(TAG, tag)       /* a receive of any tag that names its source: a: source, b: tag */
 
 #define FTK_DET_NUMBER(NAME, word) FTK_DET_##NAME,
 enum { FTK_DET_UNKNOWN, FTK_DET_KINDS(FTK_DET_NUMBER) FTK_DET_NKINDS };

@@ -101,6 +101,15 @@ void ftk_det_cancelled(uint32_t number, bool cancelled)
     recorded();
 }
 
+void ftk_det_tagged(uint32_t number, int source, int tag)
+{
+    if (!ftk_det_counts() || number == 0)
+        return;
+    ftk_det_before_send();
+    ftk_det_append((struct ftk_det){ FTK_DET_TAG, number, source, tag });
+    recorded();
+}
+
 void ftk_det_found(uint32_t kind, int a, int b)
 {
     const struct ftk_det det = { kind, ftk_det_course.nothings, a, b };

@@ -74,13 +74,6 @@ bool ftk_det_add_to_plan(size_t i)
     return true;
 }
 
-/* Whether the plan has determinants of that kind of receives: no search in a receive without a
- * replay. */
-static inline bool has_any(uint32_t kind)
-{
-    return ftk_det_course.of[kind].n > 0;
-}
-
 /* The determinant of that kind of a receive; NULL: the plan has none. */
 static const struct ftk_det *of_receive(uint32_t kind, uint32_t number)
 {
@@ -172,14 +165,25 @@ static enum ftk_cancel_known cancel_of(uint32_t number)
     return !det ? FTK_CANCEL_UNKNOWN : det->a != 0 ? FTK_CANCEL_DONE : FTK_CANCEL_TOO_LATE;
 }
 
-uint32_t ftk_det_begun(enum ftk_cancel_known *cancel)
+/* What the plan says of a receive.  Not inline: no search in a receive without a replay. */
+static __attribute__((noinline)) void repeat_receive(uint32_t number, struct ftk_req *r)
 {
-    *cancel = FTK_CANCEL_UNKNOWN;
+    const struct ftk_det *det = of_receive(FTK_DET_TAG, number);
+    r->replay.cancel = cancel_of(number);
+    if (!det)
+        return;
+    r->recv.want.tag = det->b;
+    r->replay.match = FTK_MATCH_KNOWN;
+}
+
+uint32_t ftk_det_begun(struct ftk_req *r)
+{
+    r->replay.cancel = FTK_CANCEL_UNKNOWN;
     if (!ftk_det_counts())
         return 0;
     uint32_t number = ++ftk_det_course.begun[FTK_DET_RECEIVES];
-    if (has_any(FTK_DET_CANCEL))
-        *cancel = cancel_of(number);
+    if (ftk_det_course.plan > 0)
+        repeat_receive(number, r);
     return number;
 }
 

@@ -23,6 +23,8 @@ struct probing {
     uint64_t bytes;            /* THIS, in a replay of set-up: of the message */
 };
 
+enum { SMALL = 512 }; /* bytes of a message that needs no help of its sender */
+
 /* What a probe has found. */
 struct found {
     bool yes;
@@ -60,6 +62,14 @@ static enum verdict own_context(int context, MPI_Status *s)
                : LOOK_AGAIN;
 }
 
+/* Whether a message may need its sender before it is whole.  The MPI has all of a shorter message
+ * that it shows. */
+static bool is_long(const MPI_Status *s)
+{
+    MPI_Count bytes = 0;
+    return PMPI_Get_elements_x(s, MPI_BYTE, &bytes) != MPI_SUCCESS || bytes > SMALL;
+}
+
 /* PMPI_Iprobe() with three differences.  The control messages before the message that is found are
  * received.  A message for a matched-probe receive, or for another context, goes there.  A message
  * is found only when the wildcard receives that come first are complete and recorded.  *s has the
@@ -93,23 +103,74 @@ static int look_for_message(const struct ftk_envelope *want, bool *found, MPI_St
     return rc;
 }
 
+/* How pick_up() takes the message that a look has found. */
+enum way {
+    LATER,
+    BESIDE,  /* the log receives it beside the program */
+    AT_ONCE, /* in this call: it is short, or the log receives a message of another channel */
+};
+
+/* Before MPI_Improbe takes a long message past others of its source, which have other tags: take
+ * these aside, in their order.  Otherwise the long one, when it is complete, would be the first one
+ * of the unexpected messages.  LATER: one of the others arrives, or is not in turn. */
+static int pass_others(const struct ftk_envelope *of, enum way *way)
+{
+    const struct ftk_envelope any = { of->context, of->source, MPI_ANY_TAG };
+    MPI_Status s;
+    bool found, taken = true;
+    int rc = MPI_SUCCESS;
+    *way = LATER;
+    while (rc == MPI_SUCCESS && taken && !ftk_match_arrives(&any)) {
+        if (!ftk_match_can_drain()) {
+            *way = AT_ONCE;
+            return rc;
+        }
+        rc = look_for_message(&any, &found, &s);
+        if (rc != MPI_SUCCESS || !found)
+            return rc;
+        if (s.MPI_TAG == of->tag) {
+            *way = BESIDE;
+            return rc;
+        }
+        s.MPI_TAG = ftk_context_wire(of->context, s.MPI_TAG);
+        rc = ftk_match_put_aside(of->context, &s, &taken);
+    }
+    return rc;
+}
+
+/* One look for a message with a tag, which may not be the first one of its source. */
+static int look_past_others(const struct ftk_envelope *want, struct ftk_envelope *of, enum way *way)
+{
+    MPI_Status s;
+    bool found;
+    *way = LATER;
+    int rc = look_for_message(want, &found, &s);
+    if (rc != MPI_SUCCESS || !found)
+        return rc;
+    *of = (struct ftk_envelope){ want->context, s.MPI_SOURCE, s.MPI_TAG };
+    *way = want->tag == MPI_ANY_TAG ? BESIDE : AT_ONCE;
+    return want->tag != MPI_ANY_TAG && is_long(&s) ? pass_others(of, way) : rc;
+}
+
 /* PMPI_Improbe() with the same differences.  *h: NULL while the message arrives. */
 static int pick_up(const struct ftk_envelope *want, struct ftk_unexp **h)
 {
     struct ftk_envelope of = *want;
     MPI_Message m;
     MPI_Status s;
-    bool found = true;
+    enum way way = BESIDE;
     int flag = 0, rc = MPI_SUCCESS;
-    if (ftk_parts.in_band || ftk_log.queue.nwildcards > 0 || ftk_log.queue.nmprobed > 0
-        || ftk_context_shares(of.context)) {
-        rc = look_for_message(want, &found, &s);
-        of.source = found ? s.MPI_SOURCE : of.source;
-        of.tag = found ? ftk_context_wire(of.context, s.MPI_TAG) : of.tag;
-    }
-    if (rc == MPI_SUCCESS && found)
-        rc = PMPI_Improbe(of.source, of.tag, ftk_log_real(of.context), &flag, &m, &s);
-    return rc == MPI_SUCCESS && flag ? ftk_match_take(of.context, &m, &s, h) : rc;
+    if (want->tag != MPI_ANY_TAG || ftk_parts.in_band || ftk_log.queue.nwildcards > 0
+        || ftk_log.queue.nmprobed > 0 || ftk_context_shares(of.context))
+        rc = look_past_others(want, &of, &way);
+    if (rc != MPI_SUCCESS || way == LATER)
+        return rc;
+    const int tag = of.tag == MPI_ANY_TAG ? of.tag : ftk_context_wire(of.context, of.tag);
+    rc = PMPI_Improbe(of.source, tag, ftk_log_real(of.context), &flag, &m, &s);
+    if (rc != MPI_SUCCESS || !flag)
+        return rc;
+    return way == AT_ONCE ? ftk_recv_drain(of.context, &m, &s, h)
+                          : ftk_match_take(of.context, &m, &s, h);
 }
 
 /* The unexpected message that a probe gets.  *wait: there is such a message, but receives that come
@@ -180,9 +241,10 @@ static int find_again(const struct probing *p, struct found *f)
     return MPI_SUCCESS;
 }
 
-/* A blocking probe that names its source finds the same message in a replay: that is no
- * determinant.  In a replay of set-up, where the set-up log is in the order of receives, it is an
- * outcome like others. */
+/* A blocking probe that names its source and a tag finds the same message in a replay: that is no
+ * determinant.  One of any tag may find another message: an earlier receive from any source, which
+ * had the first message of this source, may get another message in a replay.  In a replay of set-up
+ * each probe is an outcome like others: the set-up log is in the order of receives. */
 static int begin(struct probing *p, int source, int tag)
 {
     const struct ftk_det *d;
@@ -194,6 +256,7 @@ static int begin(struct probing *p, int source, int tag)
         rc = MPI_ERR_UNSUPPORTED_OPERATION;
     if (rc != MPI_SUCCESS)
         return rc;
+    p->decides = p->decides || tag == MPI_ANY_TAG;
     p->want = (struct ftk_envelope){ p->vc->context, ftk_vcomm_peer_world(p->vc, source), tag };
     p->asked = p->want;
     if (p->decides || ftk_log_replays_setup())

@@ -134,6 +134,10 @@ static bool is_open(const struct ftk_req *q)
     return (q->recv.wildcard_seq && (q->state == FTK_REQ_POSTED || q->state == FTK_REQ_WITHDRAWN))
            || is_withheld(q);
 }
+static bool is_in_doubt(const struct ftk_req *q)
+{
+    return q->recv.wildcard_seq == FTK_RECV_IN_DOUBT && is_open(q);
+}
 static bool is_withdrawn(const struct ftk_req *q)
 {
     return q->recv.wildcard_seq && q->state == FTK_REQ_WITHDRAWN;
@@ -287,10 +291,12 @@ int ftk_match_post(struct ftk_req *r)
 /* ---- completing, in order ------------------------------------------------------------ */
 
 /* Whether a wildcard receive that was posted before seq could match the message.  That receive has
- * been matched then, and is not known to be complete. */
+ * been matched then, and is not known to be complete.  One in doubt may have an earlier message. */
 static bool others_first(uint64_t seq, const struct ftk_envelope *found)
 {
-    return found->source != MPI_PROC_NULL && earlier(seq, is_open, found);
+    const struct ftk_envelope any = { found->context, found->source, MPI_ANY_TAG };
+    return found->source != MPI_PROC_NULL
+           && (earlier(seq, is_open, found) || earlier(seq, is_in_doubt, &any));
 }
 
 bool ftk_match_is_first(const struct ftk_req *r)
@@ -372,7 +378,10 @@ int ftk_match_posted(struct ftk_req *r)
         || r->replay.match == FTK_MATCH_KNOWN)
         return finish_posted(r);
     /* finish_posted() looks again: only after a look that has found the receive complete */
-    return ftk_match_is_complete(r, &got) && in_turn(r->seq, &got) ? finish_posted(r) : MPI_SUCCESS;
+    if (!ftk_match_is_complete(r, &got) || !in_turn(r->seq, &got))
+        return MPI_SUCCESS;
+    ftk_recv_note_tag(r, &got);
+    return finish_posted(r);
 }
 
 static int take_aside(const struct ftk_envelope *found, MPI_Message *m, const MPI_Status *s)
@@ -453,8 +462,7 @@ int ftk_match_put_aside(int context, const MPI_Status *s, bool *taken)
         return MPI_SUCCESS;
     }
     *taken = true;
-    int rc = PMPI_Improbe(
-        s->MPI_SOURCE, s->MPI_TAG, ftk_log.epoch.real[FTK_LOG_SHARED], &flag, &m, &found);
+    int rc = PMPI_Improbe(s->MPI_SOURCE, s->MPI_TAG, ftk_log_real(context), &flag, &m, &found);
     return rc == MPI_SUCCESS && flag ? take_aside(&of, &m, &found) : rc;
 }
 

@@ -62,7 +62,7 @@ bool ftk_match_may_take(uint64_t seq, const struct ftk_unexp *h);
 /* For contexts that share a communicator: whether a probe may look for messages, or a message is
  * still taken aside. */
 bool ftk_match_can_probe(int context);
-/* ... take the message of s, which a probe has found, aside; *taken: the probe may look again. */
+/* Take the message of s, which a probe has found, aside; *taken: the probe may look again. */
 int ftk_match_put_aside(int context, const MPI_Status *s, bool *taken);
 /* An earlier withdrawn wildcard receive that could have matched the message which r has received
  * from a live rank.  That receive must have matched a message whose sender died while it sent the

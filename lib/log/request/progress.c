@@ -225,7 +225,7 @@ int ftk_req_begin(struct ftk_req *r)
     if (r->peer == MPI_ANY_SOURCE && ftk_log_refuses("a receive from MPI_ANY_SOURCE"))
         return ftk_req_fail(r, MPI_ERR_UNSUPPORTED_OPERATION);
     r->recv.want = (struct ftk_envelope){ r->context, r->peer, r->tag };
-    r->recv.number = r->internal ? 0 : ftk_det_begun(&r->replay.cancel);
+    r->recv.number = r->internal ? 0 : ftk_det_begun(r);
     if (!r->internal)
         r->recv.set_up = ftk_set_up_receive() & FTK_SET_UP_COLL;
     if (ftk_log_replays_setup() && !r->internal && ftk_set_up_was_cancelled(r->recv.set_up))

@@ -146,6 +146,20 @@ static void decided(const struct ftk_req *r, int source, int tag)
         ftk_det_received(r->recv.wildcard_seq, source, tag);
 }
 
+void ftk_recv_note_tag(const struct ftk_req *r, const struct ftk_envelope *found)
+{
+    const struct ftk_envelope of = { found->context, found->source, MPI_ANY_TAG };
+    if (r->recv.want.tag != MPI_ANY_TAG || r->recv.wildcard_seq || r->internal
+        || found->source == MPI_PROC_NULL)
+        return;
+    for (const struct ftk_req *q = ftk_log.queue.first; q && q->seq < r->seq; q = q->next)
+        if (ftk_req_is_receive(q) && q->recv.wildcard_seq
+            && ftk_envelope_matches(&q->recv.want, &of)) {
+            ftk_det_tagged(r->recv.number, found->source, found->tag);
+            return;
+        }
+}
+
 void ftk_recv_bind(struct ftk_req *r, int source)
 {
     r->recv.want.source = source;
@@ -249,6 +263,16 @@ bool ftk_recv_stays(struct ftk_req *r)
     return !ftk_req_is_done(r);
 }
 
+static void complete_withdrawn(struct ftk_req *r, const MPI_Status *s, int error)
+{
+    if (ftk_req_is_receive(r) && error == MPI_SUCCESS && s->MPI_SOURCE >= 0) {
+        const struct ftk_envelope found = { r->context, s->MPI_SOURCE,
+            ftk_context_tag(r->context, s->MPI_TAG) };
+        ftk_recv_note_tag(r, &found);
+    }
+    (void)ftk_message_complete(r, s, error); /* the request has the error, if there is one */
+}
+
 int ftk_message_withdraw(struct ftk_req *r)
 {
     MPI_Status s;
@@ -264,7 +288,7 @@ int ftk_message_withdraw(struct ftk_req *r)
         && PMPI_Test_cancelled(&s, &cancelled) == MPI_SUCCESS && cancelled)
         r->state = FTK_REQ_WITHDRAWN; /* cancelled by the log, not by the program */
     else
-        (void)ftk_message_complete(r, &s, rc); /* the request has the error, if there is one */
+        complete_withdrawn(r, &s, rc);
     return FTKIT_OK;
 }
 
@@ -280,6 +304,7 @@ int ftk_recv_deliver(struct ftk_req *r, struct ftk_unexp *h)
     int unpacked = ftk_dtype_unpack(h->data, bytes, r->recv.buf, r->count, r->type);
     ftk_status_make(&r->status, ftk_vcomm_peer_rank(r->vc, h->source), h->tag, bytes);
     decided(r, h->source, h->tag);
+    ftk_recv_note_tag(r, &(struct ftk_envelope){ h->context, h->source, h->tag });
     ftk_unexp_free(h);
     return ftk_req_finish(r, rc != MPI_SUCCESS ? rc : unpacked);
 }

@@ -40,6 +40,11 @@ int ftk_message_withdraw(struct ftk_req *r);
  * comes too late. */
 void ftk_recv_bind(struct ftk_req *r, int source);
 
+/* A receive gets the message found.  Its tag is recorded, if the receive takes any tag, names its
+ * source, and an earlier wildcard receive may have an earlier message of this source: in a replay
+ * that one may get another message. */
+void ftk_recv_note_tag(const struct ftk_req *r, const struct ftk_envelope *found);
+
 /* A message has arrived for the receive with that sequence number.  data [bytes] may be NULL when
  * neither a hash nor a copy is needed; hash: data are all that was sent. */
 int ftk_recv_count(
