@@ -77,6 +77,28 @@ static uint64_t step_probe(void)
     return flag ? (uint64_t)(s.MPI_SOURCE * TAGS + s.MPI_TAG) : NOTHING;
 }
 
+/* A probe has found a message.  One that waits, of the source and any tag, finds a message, too. */
+static uint64_t step_waiting_probe(void)
+{
+    const uint64_t found = step_probe();
+    const struct op *before = &model.op[model.nops - 1];
+    MPI_Status s;
+    if (found == NOTHING || before->takes)
+        return found;
+    struct op *o = new_op(false, false);
+    o->context = before->context;
+    o->source = before->found_source;
+    o->tag = MPI_ANY_TAG;
+    EXPECT(ftk_mpi_Probe(o->source, o->tag, handle[o->context], &s) == MPI_SUCCESS);
+    o->seen = ++fake.tick;
+    o->got = NEVER;
+    o->found_source = s.MPI_SOURCE;
+    o->found_tag = s.MPI_TAG;
+    if (wants(9, 2))
+        (void)receive_as(o, (int)(o - model.op));
+    return mix(found, (uint64_t)s.MPI_TAG);
+}
+
 static uint64_t receive_matched(void)
 {
     uint64_t buf[BYTES / 8] = { NOTHING };
@@ -121,8 +143,10 @@ static void step(void)
         step_receive();
         break;
     case 4:
-    case 5:
         outcome = step_probe();
+        break;
+    case 5:
+        outcome = step_waiting_probe();
         break;
     case 6:
     case 7:

@@ -241,6 +241,16 @@ static void begin_run(struct stepping *s)
     model.epoch = s->seed * 16;
 }
 
+/* A program by hand.  Nothing comes by chance. */
+static inline void begin_case(struct stepping *s, int nmessages)
+{
+    begin_run(s);
+    fake.is_quiet = true;
+    fake.nmessages = nmessages;
+    begin(NULL, 0);
+    model.ctx.mode = FTKIT_MODE_RESTART; /* nobody is informed of a failure */
+}
+
 static struct fake_message message_of(int of, int source, int tag, bool is_long)
 {
     return (struct fake_message){ .comm = of > 0,
@@ -265,7 +275,8 @@ static int match_main(int argc, char **argv, match_tests *tests)
         return 1;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     for (int i = 0; i < CONTEXTS; i++)
-        if (MPI_Comm_dup(MPI_COMM_SELF, &handle[i]) != MPI_SUCCESS)
+        if (MPI_Comm_dup(MPI_COMM_SELF, &handle[i]) != MPI_SUCCESS
+            || MPI_Comm_set_errhandler(handle[i], MPI_ERRORS_RETURN) != MPI_SUCCESS)
             return 1;
     /* jobs that begin meanwhile remove the files of jobs that have no page */
     model.job = (uint64_t)getpid() << 32 | 0x3a7;

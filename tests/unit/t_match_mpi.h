@@ -28,6 +28,7 @@ static struct fake_message {
 
 static struct fake_request {
     bool used, cancelled, failed; /* failed: the source is dead */
+    bool truncates;               /* its message is too long */
     int comm, source, wire;
     struct fake_message *got;
     char *buf;
@@ -254,12 +255,13 @@ static int fake_Request_get_status(MPI_Request h, int *done, MPI_Status *s)
 
 static int fake_Test(MPI_Request *h, int *done, MPI_Status *s)
 {
+    struct fake_request *r = (struct fake_request *)(void *)*h;
     const int rc = fake_Request_get_status(*h, done, s);
-    if (*done) {
-        ((struct fake_request *)(void *)*h)->used = false;
-        *h = MPI_REQUEST_NULL;
-    }
-    return rc;
+    if (!*done)
+        return rc;
+    r->used = false;
+    *h = MPI_REQUEST_NULL;
+    return rc == MPI_SUCCESS && r->truncates ? MPI_ERR_TRUNCATE : rc;
 }
 
 static int fake_Cancel(MPI_Request *h)

@@ -59,23 +59,27 @@ int ftk_det_decide(void *data, size_t bytes);
 int ftk_det_value(const void *data, size_t bytes);
 
 /* The next wildcard receive: its number; 0: no number is needed.  *known: a determinant gives the
- * match in want.  A mode that records nothing knows no match.  Behind a probe of a replay want may
- * get the source of the message that the probe has found. */
+ * match in want.  A mode that records nothing knows no match. */
 uint32_t ftk_det_receive(struct ftk_envelope *want, bool *known);
-/* A replay has repeated a probe of those arguments, which has left the message of source in the
- * queue; a probe has taken a message. */
-void ftk_det_probed(const struct ftk_envelope *asked, int source);
+/* A replay has repeated a probe of those arguments, which has left the message found in the queue;
+ * a probe has taken a message. */
+void ftk_det_probed(const struct ftk_envelope *asked, const struct ftk_envelope *found);
 void ftk_det_probe_is_over(void);
 void ftk_det_received(uint32_t number, int source, int tag);
 /* Whether a determinant gives the match of a wildcard receive. */
 bool ftk_det_match(uint32_t number, int *source, int *tag);
 /* The next receive of the program begins.  Its number, 0: before the line.  r->replay gets the
  * outcome of its cancel in the first execution.  If a determinant gives its tag, r->recv.want gets
- * this tag, and the match is known. */
+ * this tag, and the match is known.  Behind a probe of a replay with the same arguments
+ * r->recv.want gets the message that the probe has found. */
 uint32_t ftk_det_begun(struct ftk_req *r);
 void ftk_det_cancelled(uint32_t number, bool cancelled);
-/* The receive of any tag with that number, which names its source, has got a message. */
-void ftk_det_tagged(uint32_t number, int source, int tag);
+/* The next blocking probe of any tag that names its source: its number, 0: before the line.
+ * *known: a determinant gives the tag in want. */
+uint32_t ftk_det_probes(struct ftk_envelope *want, bool *known);
+/* FTK_DET_TAG, FTK_DET_PROBED: the receive or the probe with that number has got or found a
+ * message. */
+void ftk_det_tagged(uint32_t kind, uint32_t number, int source, int tag);
 
 /* The outcome that a probe or a test has to have: FTK_DET_FREE: any; FTK_DET_NOTHING: it fails;
  * FTK_DET_THIS: that of *d; for SOME d->a MORE follow *d. */

@@ -112,7 +112,8 @@ struct ftk_det ftk_det_of_after(struct ftk_det det);
  * caller frees them.  There are some when the line is apart, or when this rank has not seen the
  * commit: the repair has completed receives meanwhile. */
 struct ftk_det *ftk_det_since_line(size_t upto, size_t *n);
-/* begun [FTK_DET_COUNTS]: how many receives are begun since the line that is committed now. */
+/* begun [FTK_DET_COUNTS]: how many receives and probes are begun since the line that is committed
+ * now. */
 void ftk_det_pass_line(uint32_t *begun);
 void ftk_det_forget_line(void);
 
@@ -123,7 +124,7 @@ struct ftk_det_place {
 };
 
 extern struct ftk_det_course {
-    uint32_t begun[FTK_DET_COUNTS]; /* receives since the line; CALLS: 0 */
+    uint32_t begun[FTK_DET_COUNTS]; /* receives and probes since the line; CALLS: 0 */
     uint32_t nothings;              /* probes and tests in a row that found nothing */
     /* in a replay */
     size_t plan; /* the first determinants of the list, which the replay repeats */
@@ -134,8 +135,7 @@ extern struct ftk_det_course {
         size_t n;
     } of[FTK_DET_NKINDS];
     struct ftk_det_probed { /* the last probe that a replay has repeated */
-        struct ftk_envelope asked;
-        int source;       /* of the message */
+        struct ftk_envelope asked, found;
         uint32_t receive; /* the number of the next receive then; 0: none */
     } probed;
 } ftk_det_course;

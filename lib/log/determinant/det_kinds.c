@@ -69,7 +69,11 @@ const struct ftk_det_kind ftk_det_kind_none = { 0 };
 const struct ftk_det_kind ftk_det_kind_cancel = { .counts = FTK_DET_RECEIVES };
 
 const struct ftk_det_kind ftk_det_kind_tag = {
-    .counts = FTK_DET_RECEIVES, .a_is_rank = true, .is_sane = is_receive
+    .counts = FTK_DET_RECEIVES, .a_is_rank = true, .is_sane = has_tag
+};
+
+const struct ftk_det_kind ftk_det_kind_probed = {
+    .counts = FTK_DET_PROBES, .a_is_rank = true, .is_sane = has_tag
 };
 
 /* In set-up the set-up log has the value (decide.c). */

@@ -20,7 +20,8 @@
     X(CANCEL, cancel) /* of a receive: a = 1: it was cancelled; a = 0: too late */                 \
     X(VALUE, value)   /* of ftkit_decide(): a MORE follow, with its b bytes */                     \
     X(WIN, win)       /* MPI_Win_test: the exposure has ended */                                   \
-    X(TAG, tag)       /* a receive of any tag that names its source: a: source, b: tag */
+    X(TAG, tag)       /* a receive of any tag that names its source: a: source, b: tag */          \
+    X(PROBED, probed) /* a blocking probe of any tag that names its source: the same */
 
 #define FTK_DET_NUMBER(NAME, word) FTK_DET_##NAME,
 enum { FTK_DET_UNKNOWN, FTK_DET_KINDS(FTK_DET_NUMBER) FTK_DET_NKINDS };
@@ -37,6 +38,8 @@ enum ftk_det_count {
     FTK_DET_CALLS,     /* calls that failed before this one: the kind is the outcome of a call */
     FTK_DET_WILDCARDS, /* number of the wildcard receive, from 1 */
     FTK_DET_RECEIVES,  /* number of the receive among all receives of the program, from 1 */
+    FTK_DET_PROBES,    /* number of the probe among the blocking ones that name their source and any
+                          tag, from 1 */
     FTK_DET_COUNTS
 };
 

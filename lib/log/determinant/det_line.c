@@ -37,7 +37,8 @@ int ftk_det_at_line(const uint32_t *wildcards, size_t nw, const uint32_t *receiv
     at_line.stop = SIZE_MAX;
     at_line.n = ftk_det_n();
     const bool first = copy_numbers(FTK_DET_WILDCARDS, wildcards, nw);
-    return copy_numbers(FTK_DET_RECEIVES, receives, nr) && first
+    const bool second = copy_numbers(FTK_DET_RECEIVES, receives, nr);
+    return copy_numbers(FTK_DET_PROBES, NULL, 0) && first && second /* no probe is under way */
                ? FTKIT_OK
                : ftk_fail(FTKIT_ERR_NOMEM, "determinants");
 }

@@ -101,12 +101,12 @@ void ftk_det_cancelled(uint32_t number, bool cancelled)
     recorded();
 }
 
-void ftk_det_tagged(uint32_t number, int source, int tag)
+void ftk_det_tagged(uint32_t kind, uint32_t number, int source, int tag)
 {
     if (!ftk_det_counts() || number == 0)
         return;
     ftk_det_before_send();
-    ftk_det_append((struct ftk_det){ FTK_DET_TAG, number, source, tag });
+    ftk_det_append((struct ftk_det){ kind, number, source, tag });
     recorded();
 }
 

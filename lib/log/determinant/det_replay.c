@@ -74,7 +74,7 @@ bool ftk_det_add_to_plan(size_t i)
     return true;
 }
 
-/* The determinant of that kind of a receive; NULL: the plan has none. */
+/* The determinant of that kind with a number; NULL: the plan has none. */
 static const struct ftk_det *of_receive(uint32_t kind, uint32_t number)
 {
     const struct ftk_det_by_number *of = &ftk_det_course.of[kind];
@@ -113,20 +113,7 @@ bool ftk_det_plan_left(void)
     return ftk_det_course.plan > 0 && left;
 }
 
-/* ---- receives ----------------------------------------------------------------------------- */
-
-/* In a replay: the match of a wildcard receive, if it is known.  A receive with the arguments of
- * the probe before it gets the message of the probe [MPI 3.8.1], so a message of that source. */
-static bool repeats(uint32_t number, struct ftk_envelope *want)
-{
-    const struct ftk_det_probed *p = &ftk_det_course.probed;
-    if (ftk_det_match(number, &want->source, &want->tag))
-        return true;
-    if (p->receive == ftk_det_course.begun[FTK_DET_RECEIVES] && p->asked.context == want->context
-        && p->asked.source == want->source && p->asked.tag == want->tag)
-        want->source = p->source;
-    return false;
-}
+/* ---- receives and probes ------------------------------------------------------------------ */
 
 uint32_t ftk_det_receive(struct ftk_envelope *want, bool *known)
 {
@@ -134,14 +121,14 @@ uint32_t ftk_det_receive(struct ftk_envelope *want, bool *known)
     if (!ftk_det_counts())
         return 0;
     uint32_t number = ++ftk_det_course.begun[FTK_DET_WILDCARDS];
-    *known = ftk_det_course.plan > 0 && repeats(number, want);
+    *known = ftk_det_course.plan > 0 && ftk_det_match(number, &want->source, &want->tag);
     return *known ? 0 : number;
 }
 
-void ftk_det_probed(const struct ftk_envelope *asked, int source)
+void ftk_det_probed(const struct ftk_envelope *asked, const struct ftk_envelope *found)
 {
     ftk_det_course.probed =
-        (struct ftk_det_probed){ *asked, source, ftk_det_course.begun[FTK_DET_RECEIVES] + 1 };
+        (struct ftk_det_probed){ *asked, *found, ftk_det_course.begun[FTK_DET_RECEIVES] + 1 };
 }
 
 void ftk_det_probe_is_over(void)
@@ -165,11 +152,21 @@ static enum ftk_cancel_known cancel_of(uint32_t number)
     return !det ? FTK_CANCEL_UNKNOWN : det->a != 0 ? FTK_CANCEL_DONE : FTK_CANCEL_TOO_LATE;
 }
 
+/* A receive with the arguments of the probe before it gets the message of the probe [MPI 3.8.1]. */
+static bool was_probed(uint32_t number, const struct ftk_envelope *want)
+{
+    const struct ftk_det_probed *p = &ftk_det_course.probed;
+    return p->receive == number && p->asked.context == want->context
+           && p->asked.source == want->source && p->asked.tag == want->tag;
+}
+
 /* What the plan says of a receive.  Not inline: no search in a receive without a replay. */
 static __attribute__((noinline)) void repeat_receive(uint32_t number, struct ftk_req *r)
 {
     const struct ftk_det *det = of_receive(FTK_DET_TAG, number);
     r->replay.cancel = cancel_of(number);
+    if (was_probed(number, &r->recv.want))
+        r->recv.want = ftk_det_course.probed.found;
     if (!det)
         return;
     r->recv.want.tag = det->b;
@@ -184,6 +181,18 @@ uint32_t ftk_det_begun(struct ftk_req *r)
     uint32_t number = ++ftk_det_course.begun[FTK_DET_RECEIVES];
     if (ftk_det_course.plan > 0)
         repeat_receive(number, r);
+    return number;
+}
+
+uint32_t ftk_det_probes(struct ftk_envelope *want, bool *known)
+{
+    *known = false;
+    if (!ftk_det_counts())
+        return 0;
+    const uint32_t number = ++ftk_det_course.begun[FTK_DET_PROBES];
+    const struct ftk_det *det = of_receive(FTK_DET_PROBED, number);
+    *known = det != NULL;
+    want->tag = det ? det->b : want->tag;
     return number;
 }
 

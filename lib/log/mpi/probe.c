@@ -8,6 +8,7 @@
 #include "log/determinant/set_up.h"
 #include "arguments.h"
 #include "log/request/match.h"
+#include "log/request/order.h"
 #include "log/request/recv.h"
 #include "mpi_calls.h"
 
@@ -19,6 +20,7 @@ struct probing {
     bool takes;                /* MPI_Mprobe and MPI_Improbe: the message leaves the queue */
     bool blocks;               /* MPI_Probe and MPI_Mprobe */
     bool decides;              /* its outcome is a determinant */
+    uint32_t number;           /* of a blocking one of any tag that names its source; 0: others */
     int next;                  /* enum ftk_det_next */
     uint64_t bytes;            /* THIS, in a replay of set-up: of the message */
 };
@@ -241,10 +243,10 @@ static int find_again(const struct probing *p, struct found *f)
     return MPI_SUCCESS;
 }
 
-/* A blocking probe that names its source and a tag finds the same message in a replay: that is no
- * determinant.  One of any tag may find another message: an earlier receive from any source, which
- * had the first message of this source, may get another message in a replay.  In a replay of set-up
- * each probe is an outcome like others: the set-up log is in the order of receives. */
+/* A blocking probe that names its source finds the same message in a replay: that is no
+ * determinant, unless it is one of any tag behind a wildcard receive (ftk_order_passes).  In a
+ * replay of set-up each probe is an outcome like others: the set-up log is in the order of
+ * receives. */
 static int begin(struct probing *p, int source, int tag)
 {
     const struct ftk_det *d;
@@ -256,12 +258,16 @@ static int begin(struct probing *p, int source, int tag)
         rc = MPI_ERR_UNSUPPORTED_OPERATION;
     if (rc != MPI_SUCCESS)
         return rc;
-    p->decides = p->decides || tag == MPI_ANY_TAG;
     p->want = (struct ftk_envelope){ p->vc->context, ftk_vcomm_peer_world(p->vc, source), tag };
     p->asked = p->want;
+    bool known = false;
     if (p->decides || ftk_log_replays_setup())
         p->next = ftk_det_next(FTK_DET_PROBE, &d);
-    if (p->next == FTK_DET_THIS) {
+    else if (tag == MPI_ANY_TAG)
+        p->number = ftk_det_probes(&p->want, &known);
+    if (known)
+        p->next = FTK_DET_THIS;
+    else if (p->next == FTK_DET_THIS) {
         p->bytes = ftk_log_replays_setup() ? ftk_set_up_bytes(d) : 0;
         p->want.source = d->a;
         p->want.tag = d->b;
@@ -281,15 +287,29 @@ static int found_nothing(const struct probing *p)
     return ftk_log_progress(&turns);
 }
 
+/* Record what a probe has found, unless a replay finds it without that.  A follower has the
+ * determinants of its leader. */
+static void decided(const struct probing *p, const struct found *f)
+{
+    const int source = f->s.MPI_SOURCE, tag = f->s.MPI_TAG;
+    if (p->next != FTK_DET_FREE)
+        return;
+    if (p->decides)
+        ftk_det_found(FTK_DET_PROBE, source, tag);
+    else if (p->number && !ftk_mode_follows()
+             && ftk_order_passes(UINT64_MAX, p->want.context, source))
+        ftk_det_tagged(FTK_DET_PROBED, p->number, source, tag);
+}
+
 /* A probe has found a message. */
 static int found_one(const struct probing *p, const struct found *f)
 {
+    const struct ftk_envelope found = { p->want.context, f->s.MPI_SOURCE, f->s.MPI_TAG };
     MPI_Count bytes = 0;
     int rc = ftk_set_up_runs() ? PMPI_Get_elements_x(&f->s, MPI_BYTE, &bytes) : MPI_SUCCESS;
-    if (p->decides && p->next == FTK_DET_FREE)
-        ftk_det_found(FTK_DET_PROBE, f->s.MPI_SOURCE, f->s.MPI_TAG);
+    decided(p, f);
     if (!p->takes && p->next == FTK_DET_THIS && !ftk_log.mode->follows)
-        ftk_det_probed(&p->asked, f->s.MPI_SOURCE);
+        ftk_det_probed(&p->asked, &found);
     else
         ftk_det_probe_is_over();
     ftk_set_up_probed(f->s.MPI_SOURCE, f->s.MPI_TAG, (uint64_t)bytes);

@@ -10,11 +10,13 @@
 #include "log/base/runtime.h"
 #include "log/determinant/set_up.h"
 #include "log/request/match.h"
+#include "log/request/order.h"
 #include "log/request/overtake.h"
 #include "log/request/recv.h"
 
 static bool is_aside_busy(void);
 static bool in_turn(uint64_t seq, const struct ftk_envelope *found);
+static bool is_doubted(uint64_t seq, const struct ftk_envelope *found);
 
 /* The MPI matches a posted receive whatever the program waits for, and a sender may wait for that
  * match.  A matched-probe receive has no such help, so each look at requests looks at these,
@@ -33,6 +35,7 @@ void ftk_match_progress_mprobed(void)
 }
 
 static int finish_posted(struct ftk_req *r);
+static int finish_found(struct ftk_req *r, const struct ftk_envelope *found);
 static bool others_first(uint64_t seq, const struct ftk_envelope *found);
 
 void ftk_match_progress_wildcards(void)
@@ -46,7 +49,7 @@ void ftk_match_progress_wildcards(void)
         next = r->next; /* a look completes no later request */
         if (ftk_req_is_receive(r) && r->recv.wildcard_seq && r->state == FTK_REQ_POSTED
             && ftk_match_is_complete(r, &got) && !others_first(r->seq, &got))
-            (void)finish_posted(r); /* the request has the error, if there is one */
+            (void)finish_found(r, &got); /* the request has the error, if there is one */
     }
 }
 
@@ -115,47 +118,9 @@ static int take_unexp(struct ftk_req *r, struct ftk_unexp *h)
 
 /* ---- order among receives ------------------------------------------------------------ */
 
-/* Kinds of receives under way that other receives have to wait for. */
-typedef bool which_fn(const struct ftk_req *q);
-static bool is_mprobed(const struct ftk_req *q)
-{
-    return q->state == FTK_REQ_PROBING;
-}
-/* Replicas: a wildcard receive that waits for its match (withhold()).  One that is cancelled gets
- * no message. */
-static bool is_withheld(const struct ftk_req *q)
-{
-    return ftk_log.mode->follows && ftk_req_is_receive(q) && q->recv.wildcard_seq
-           && q->state == FTK_REQ_WAITING && q->replay.cancel != FTK_CANCEL_DONE;
-}
-/* A wildcard receive for which the MPI may have matched a message, or would have. */
-static bool is_open(const struct ftk_req *q)
-{
-    return (q->recv.wildcard_seq && (q->state == FTK_REQ_POSTED || q->state == FTK_REQ_WITHDRAWN))
-           || is_withheld(q);
-}
-static bool is_in_doubt(const struct ftk_req *q)
-{
-    return q->recv.wildcard_seq == FTK_RECV_IN_DOUBT && is_open(q);
-}
-static bool is_withdrawn(const struct ftk_req *q)
-{
-    return q->recv.wildcard_seq && q->state == FTK_REQ_WITHDRAWN;
-}
-
-/* The first receive of a kind that was posted before seq and matches found, which is the envelope
- * of a message or of a receive. */
-static struct ftk_req *earlier(uint64_t seq, which_fn *which, const struct ftk_envelope *found)
-{
-    for (struct ftk_req *q = ftk_log.queue.first; q && q->seq < seq; q = q->next)
-        if (which(q) && ftk_envelope_matches(&q->recv.want, found))
-            return q;
-    return NULL;
-}
-
 bool ftk_match_is_claimed(const struct ftk_envelope *message)
 {
-    return ftk_log.queue.nmprobed > 0 && earlier(UINT64_MAX, is_mprobed, message);
+    return ftk_log.queue.nmprobed > 0 && ftk_order_earlier(UINT64_MAX, ftk_order_probes, message);
 }
 
 /* A receive of any tag would match control messages.  A posted receive would match before an
@@ -165,19 +130,19 @@ static bool has_to_probe(const struct ftk_req *r)
     return (r->recv.want.tag == MPI_ANY_TAG
                && (ftk_parts.in_band || ftk_context_shares(r->context)))
            || (ftk_log.queue.nmprobed > 0 && r != &aside
-               && earlier(r->seq, is_mprobed, &r->recv.want))
+               && ftk_order_earlier(r->seq, ftk_order_probes, &r->recv.want))
            || (aside_to && r != &aside && ftk_envelope_matches(&aside.recv.want, &r->recv.want));
 }
 
 bool ftk_match_may_take(uint64_t seq, const struct ftk_unexp *h)
 {
     const struct ftk_envelope found = { h->context, h->source, h->tag };
-    if (ftk_log.queue.nwildcards > 0 && earlier(seq, is_withheld, &found))
+    if (ftk_log.queue.nwildcards > 0 && ftk_order_earlier(seq, ftk_order_withheld, &found))
         return false; /* it may be the message of that receive */
-    if (ftk_log.queue.nmprobed > 0 && earlier(seq, is_mprobed, &found))
+    if (ftk_log.queue.nmprobed > 0 && ftk_order_earlier(seq, ftk_order_probes, &found))
         return false;                    /* that receive takes it in its next look */
     if (!ftk_context_shares(h->context)) /* drained in a repair or at the line, or MPI_Improbe */
-        return true;
+        return !is_doubted(seq, &found);
     return ftk_log.queue.nwildcards == 0 || in_turn(seq, &found);
 }
 
@@ -239,7 +204,8 @@ static bool withhold(struct ftk_req *r)
     if (!ftk_mode_follows())
         return false;
     if (!r->recv.wildcard_seq
-        && !(ftk_log.queue.nwildcards > 0 && earlier(r->seq, is_withheld, &r->recv.want)))
+        && !(ftk_log.queue.nwildcards > 0
+             && ftk_order_earlier(r->seq, ftk_order_withheld, &r->recv.want)))
         return false;
     ftk_log.mode->withheld();
     return true;
@@ -290,44 +256,51 @@ int ftk_match_post(struct ftk_req *r)
 
 /* ---- completing, in order ------------------------------------------------------------ */
 
-/* Whether a wildcard receive that was posted before seq could match the message.  That receive has
+/* Whether an open receive that was posted before seq could match the message.  That receive has
  * been matched then, and is not known to be complete.  One in doubt may have an earlier message. */
 static bool others_first(uint64_t seq, const struct ftk_envelope *found)
 {
     const struct ftk_envelope any = { found->context, found->source, MPI_ANY_TAG };
     return found->source != MPI_PROC_NULL
-           && (earlier(seq, is_open, found) || earlier(seq, is_in_doubt, &any));
+           && (ftk_order_earlier(seq, ftk_order_open, found)
+               || ftk_order_earlier(seq, ftk_order_in_doubt, &any));
 }
 
 bool ftk_match_is_first(const struct ftk_req *r)
 {
-    return ftk_log.queue.nwildcards == 0 || !earlier(r->seq, is_open, &r->recv.want);
+    return ftk_log.queue.nwildcards == 0
+           || !ftk_order_earlier(r->seq, ftk_order_open, &r->recv.want);
+}
+
+struct ftk_envelope ftk_match_found(const struct ftk_req *r, const MPI_Status *s)
+{
+    int cancelled = 0;
+    const bool has_one =
+        PMPI_Test_cancelled(s, &cancelled) == MPI_SUCCESS && !cancelled && s->MPI_SOURCE >= 0;
+    return (struct ftk_envelope){ r->context, has_one ? s->MPI_SOURCE : MPI_PROC_NULL,
+        has_one ? ftk_context_tag(r->context, s->MPI_TAG) : MPI_ANY_TAG };
 }
 
 bool ftk_match_is_complete(const struct ftk_req *r, struct ftk_envelope *found)
 {
     MPI_Status s;
-    int done = 0, cancelled = 0;
+    int done = 0;
     int rc = PMPI_Request_get_status(r->real, &done, &s);
     *found = (struct ftk_envelope){ .context = r->context, .source = MPI_PROC_NULL };
-    if (rc != MPI_SUCCESS || !done)
-        return rc != MPI_SUCCESS;
-    if (PMPI_Test_cancelled(&s, &cancelled) == MPI_SUCCESS && !cancelled && s.MPI_SOURCE >= 0) {
-        found->source = s.MPI_SOURCE;
-        found->tag = ftk_context_tag(r->context, s.MPI_TAG);
-    }
-    return true;
+    if (rc == MPI_SUCCESS && done)
+        *found = ftk_match_found(r, &s);
+    return rc != MPI_SUCCESS || done;
 }
 
 struct ftk_req *ftk_match_overtaken(const struct ftk_req *r, const int *dead, bool *complete)
 {
     struct ftk_envelope got = { r->context, MPI_ANY_SOURCE, MPI_ANY_TAG };
     *complete = true;
-    if (!earlier(r->seq, is_withdrawn, &got))
+    if (!ftk_order_earlier(r->seq, ftk_order_withdrawn, &got))
         return NULL;
     *complete = ftk_match_is_complete(r, &got);
     return *complete && got.source != MPI_PROC_NULL && !dead[got.source]
-               ? earlier(r->seq, is_withdrawn, &got)
+               ? ftk_order_earlier(r->seq, ftk_order_withdrawn, &got)
                : NULL;
 }
 
@@ -349,21 +322,44 @@ static int finish_posted(struct ftk_req *r)
     return ftk_message_complete(r, &s, rc);
 }
 
-/* A replay needs the matches of the wildcard receives that were matched before this message.  So
- * these receives are completed and recorded first, in their order; false: one of them is not
- * complete.  Then in a replay a receive without a determinant can match no message that another
- * receive has got according to a determinant: no message that it could match was reported before
- * it. */
-static bool in_turn(uint64_t seq, const struct ftk_envelope *found)
+/* Complete a receive that has the message found, and comes next. */
+static int finish_found(struct ftk_req *r, const struct ftk_envelope *found)
+{
+    ftk_recv_note_tag(r, found);
+    return finish_posted(r);
+}
+
+/* Look at the receives before seq whose messages are open, in their order. */
+static void look_at_earlier(uint64_t seq, int context)
 {
     struct ftk_envelope got;
     for (struct ftk_req *q = ftk_log.queue.first, *next; q && q->seq < seq; q = next) {
         next = q->next;
-        if (q->recv.wildcard_seq && q->state == FTK_REQ_POSTED && q->context == found->context
+        if (q->state == FTK_REQ_POSTED && q->context == context && ftk_order_open(q)
             && ftk_match_is_complete(q, &got) && !others_first(q->seq, &got))
-            (void)finish_posted(q); /* the request has the error, if there is one */
+            (void)finish_found(q, &got); /* the request has the error, if there is one */
     }
+}
+
+/* A replay needs the matches of the open receives that were matched before this message.  So these
+ * receives are completed and recorded first, in their order; false: one of them is not complete.
+ * Then in a replay a receive without a determinant can match no message that another receive has
+ * got according to a determinant: no message that it could match was reported before it. */
+static bool in_turn(uint64_t seq, const struct ftk_envelope *found)
+{
+    look_at_earlier(seq, found->context);
     return !others_first(seq, found);
+}
+
+/* A message of this source may not be reported before the outcome of an earlier receive in doubt,
+ * which has an earlier message. */
+static bool is_doubted(uint64_t seq, const struct ftk_envelope *found)
+{
+    const struct ftk_envelope any = { found->context, found->source, MPI_ANY_TAG };
+    if (ftk_log.queue.nwildcards == 0 || !ftk_order_earlier(seq, ftk_order_in_doubt, &any))
+        return false;
+    look_at_earlier(seq, found->context);
+    return ftk_order_earlier(seq, ftk_order_in_doubt, &any);
 }
 
 bool ftk_match_is_in_turn(const struct ftk_envelope *message)
@@ -378,10 +374,8 @@ int ftk_match_posted(struct ftk_req *r)
         || r->replay.match == FTK_MATCH_KNOWN)
         return finish_posted(r);
     /* finish_posted() looks again: only after a look that has found the receive complete */
-    if (!ftk_match_is_complete(r, &got) || !in_turn(r->seq, &got))
-        return MPI_SUCCESS;
-    ftk_recv_note_tag(r, &got);
-    return finish_posted(r);
+    return ftk_match_is_complete(r, &got) && in_turn(r->seq, &got) ? finish_found(r, &got)
+                                                                   : MPI_SUCCESS;
 }
 
 static int take_aside(const struct ftk_envelope *found, MPI_Message *m, const MPI_Status *s)
@@ -431,7 +425,8 @@ static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
     const struct ftk_envelope found = { context, s->MPI_SOURCE,
         ftk_context_tag(context, s->MPI_TAG) };
     const bool other = context != r->context;
-    struct ftk_req *first = earlier(other ? UINT64_MAX : r->seq, is_mprobed, &found);
+    struct ftk_req *first =
+        ftk_order_earlier(other ? UINT64_MAX : r->seq, ftk_order_probes, &found);
     if ((other && !first) || (first && !aside_to && ftk_unexp_match(&first->recv.want, false)))
         return take_aside(&found, m, s);
     r = first ? first : r;
@@ -519,7 +514,7 @@ static int let_older_look(struct ftk_req *r, int *source, int *tag, enum turn *t
     MPI_Status s;
     int flag = 0;
     *turn = TAKE;
-    if (ftk_log.queue.nmprobed < 2 || !earlier(r->seq, is_mprobed, &r->recv.want))
+    if (ftk_log.queue.nmprobed < 2 || !ftk_order_earlier(r->seq, ftk_order_probes, &r->recv.want))
         return MPI_SUCCESS;
     int rc = PMPI_Iprobe(*source, *tag, ftk_log_real(r->context), &flag, &s);
     *turn = flag ? TAKE : LATER; /* a message may come at any moment, so r must not look again */
@@ -529,7 +524,7 @@ static int let_older_look(struct ftk_req *r, int *source, int *tag, enum turn *t
     const struct ftk_envelope found = { context, s.MPI_SOURCE,
         ftk_context_tag(context, s.MPI_TAG) };
     const bool control = ftk_control_is(&s);
-    struct ftk_req *older = control ? NULL : earlier(r->seq, is_mprobed, &found);
+    struct ftk_req *older = control ? NULL : ftk_order_earlier(r->seq, ftk_order_probes, &found);
     if (!older) {
         *source = s.MPI_SOURCE;
         *tag = s.MPI_TAG;

@@ -32,6 +32,8 @@ int ftk_match_mprobed(struct ftk_req *r);
 /* Whether the MPI has completed the receive, without completing it here.  *found: source and tag of
  * its message; found->source is MPI_PROC_NULL for a receive that ended without a message. */
 bool ftk_match_is_complete(const struct ftk_req *r, struct ftk_envelope *found);
+/* The same of a receive that has ended with that status. */
+struct ftk_envelope ftk_match_found(const struct ftk_req *r, const MPI_Status *s);
 /* One look at each matched-probe receive. */
 void ftk_match_progress_mprobed(void);
 /* One look at each wildcard receive that is posted: its match is decided as soon as it is known.
@@ -49,10 +51,10 @@ bool ftk_match_arrives(const struct ftk_envelope *want);
 
 /* ---- order of receives --------------------------------------------------------------- */
 
-/* Whether a message that a probe has found may be reported now: all wildcard receives that match
- * it, and so have been matched with other messages, are complete and recorded. */
+/* Whether a message that a probe has found may be reported now: all open receives (order.h) that
+ * match it, and so have been matched with other messages, are complete and recorded. */
 bool ftk_match_is_in_turn(const struct ftk_envelope *message);
-/* Whether no earlier wildcard receive under way could get the message of r. */
+/* Whether no earlier open receive could get the message of r. */
 bool ftk_match_is_first(const struct ftk_req *r);
 /* Whether a matched-probe receive matches the message. */
 bool ftk_match_is_claimed(const struct ftk_envelope *message);

@@ -11,6 +11,7 @@
 #include "log/determinant/det.h"
 #include "log/determinant/set_up.h"
 #include "log/request/match.h"
+#include "log/request/order.h"
 #include "log/request/overtake.h"
 #include "log/request/recv.h"
 
@@ -148,16 +149,11 @@ static void decided(const struct ftk_req *r, int source, int tag)
 
 void ftk_recv_note_tag(const struct ftk_req *r, const struct ftk_envelope *found)
 {
-    const struct ftk_envelope of = { found->context, found->source, MPI_ANY_TAG };
-    if (r->recv.want.tag != MPI_ANY_TAG || r->recv.wildcard_seq || r->internal
-        || found->source == MPI_PROC_NULL)
-        return;
-    for (const struct ftk_req *q = ftk_log.queue.first; q && q->seq < r->seq; q = q->next)
-        if (ftk_req_is_receive(q) && q->recv.wildcard_seq
-            && ftk_envelope_matches(&q->recv.want, &of)) {
-            ftk_det_tagged(r->recv.number, found->source, found->tag);
-            return;
-        }
+    const bool decides = r->recv.wildcard_seq && r->recv.wildcard_seq != FTK_RECV_IN_DOUBT;
+    if (r->recv.want.tag == MPI_ANY_TAG && !decides && !r->internal
+        && found->source != MPI_PROC_NULL
+        && ftk_order_passes(r->seq, found->context, found->source))
+        ftk_det_tagged(FTK_DET_TAG, r->recv.number, found->source, found->tag);
 }
 
 void ftk_recv_bind(struct ftk_req *r, int source)
@@ -263,11 +259,11 @@ bool ftk_recv_stays(struct ftk_req *r)
     return !ftk_req_is_done(r);
 }
 
-static void complete_withdrawn(struct ftk_req *r, const MPI_Status *s, int error)
+/* A message that is too long for the receive is one, too. */
+static void complete_withdrawn(struct ftk_req *r, const MPI_Status *s, bool done, int error)
 {
-    if (ftk_req_is_receive(r) && error == MPI_SUCCESS && s->MPI_SOURCE >= 0) {
-        const struct ftk_envelope found = { r->context, s->MPI_SOURCE,
-            ftk_context_tag(r->context, s->MPI_TAG) };
+    if (done && ftk_req_is_receive(r)) {
+        const struct ftk_envelope found = ftk_match_found(r, s);
         ftk_recv_note_tag(r, &found);
     }
     (void)ftk_message_complete(r, s, error); /* the request has the error, if there is one */
@@ -288,7 +284,7 @@ int ftk_message_withdraw(struct ftk_req *r)
         && PMPI_Test_cancelled(&s, &cancelled) == MPI_SUCCESS && cancelled)
         r->state = FTK_REQ_WITHDRAWN; /* cancelled by the log, not by the program */
     else
-        complete_withdrawn(r, &s, rc);
+        complete_withdrawn(r, &s, done, rc);
     return FTKIT_OK;
 }
 

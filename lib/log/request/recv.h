@@ -41,8 +41,8 @@ int ftk_message_withdraw(struct ftk_req *r);
 void ftk_recv_bind(struct ftk_req *r, int source);
 
 /* A receive gets the message found.  Its tag is recorded, if the receive takes any tag, names its
- * source, and an earlier wildcard receive may have an earlier message of this source: in a replay
- * that one may get another message. */
+ * source, and comes behind a wildcard receive that may have an earlier message of this source
+ * (ftk_order_passes). */
 void ftk_recv_note_tag(const struct ftk_req *r, const struct ftk_envelope *found);
 
 /* A message has arrived for the receive with that sequence number.  data [bytes] may be NULL when
