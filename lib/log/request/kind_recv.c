@@ -51,6 +51,17 @@ static int cancel_posted(struct ftk_req *r)
     return rc;
 }
 
+/* In a replay: whether a determinant names the message of a later receive under way, which this one
+ * could have got.  Then this one had been matched before.  Its own message comes first. */
+static bool was_matched(const struct ftk_req *r)
+{
+    for (const struct ftk_req *q = r->next; q; q = q->next)
+        if (ftk_req_is_receive(q) && q->replay.match == FTK_MATCH_KNOWN
+            && ftk_envelope_matches(&q->recv.want, &r->recv.want))
+            return true;
+    return false;
+}
+
 static int cancel(struct ftk_req *r)
 {
     if (r->replay.cancel == FTK_CANCEL_TOO_LATE)
@@ -59,6 +70,8 @@ static int cancel(struct ftk_req *r)
         return MPI_ERR_UNSUPPORTED_OPERATION;
     if (ftk_log.mode->follows)
         return ftk_cancel_led(r);
+    if (!ftk_req_is_done(r) && r->replay.cancel == FTK_CANCEL_UNKNOWN && was_matched(r))
+        return ftk_recv_too_late(r);
     if (r->replay.match
         != FTK_MATCH_OPEN) /* of the first execution, or a repair has bound the receive */
         return ftk_recv_too_late(r);
