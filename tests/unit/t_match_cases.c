@@ -399,13 +399,62 @@ static void cancelled_by_leader(void **state)
     }
 }
 
+/* In a follower the repair binds a receive that the leader has cancelled in time.  The outcome comes
+ * before the repair, or while the follower waits for it.  Later receives of the two ranks have other
+ * messages, so both return to the line. */
+static bool learns_in_repair;
+
+static void learn_cancel(void)
+{
+    static const struct ftk_det in_time = { FTK_DET_CANCEL, 1, 1, 0 };
+    EXPECT(ftk_det_learn(&in_time, 0, 1));
+}
+
+static int repair_and_learn(struct ftkit_ctx *ctx)
+{
+    (void)repair_now(ctx);
+    if (learns_in_repair)
+        learn_cancel();
+    return FTKIT_OK;
+}
+
+static void bound_in_follower(void **state)
+{
+    static struct stepping s;
+    const struct op from = { .context = 0, .source = 1, .tag = 0 };
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        learns_in_repair = late;
+        begin_case(&s, 2);
+        sent[0] = message_of(0, 1, 0, true);
+        sent[1] = message_of(0, 1, 0, false);
+        ftk_log.mode = &ftk_mode_node_led;
+        ftk_log.repair = repair_and_learn;
+        ftk_log.epoch.real[FTK_LOG_DET_COMM] = MPI_COMM_NULL;
+        ftk_log.epoch.leader = 1;
+        const int first = receive_as(&from, -1), second = receive_as(&from, -1);
+        arrive_one(&sent[0]);
+        arrive_one(&sent[1]);
+        EXPECT(ftk_req_progress(ftk_req_of(model.slot[second].h)) == MPI_SUCCESS);
+        if (!late)
+            learn_cancel();
+        fail_receives(1);
+        model.ctx.detect.failed = true;
+        gaps_found = -1;
+        step_cancel(first);
+        EXPECT(gaps_found == 1 && model.ctx.repair.differs == FTK_DIFFERS_HERE);
+        close_log();
+    }
+}
+
 static int tests(void)
 {
     const struct CMUnitTest all[] = { cmocka_unit_test(shown), cmocka_unit_test(dead),
         cmocka_unit_test(cancelled_before_repair), cmocka_unit_test(cancelled_after_repair),
         cmocka_unit_test(bound), cmocka_unit_test(doubt), cmocka_unit_test(cancelled_before_known),
         cmocka_unit_test(found_again), cmocka_unit_test(cancelled_in_doubt),
-        cmocka_unit_test(cancelled_by_leader), cmocka_unit_test(withdrawn) };
+        cmocka_unit_test(cancelled_by_leader), cmocka_unit_test(withdrawn),
+        cmocka_unit_test(bound_in_follower) };
     return cmocka_run_group_tests_name("matching by hand", all, NULL, NULL);
 }
 

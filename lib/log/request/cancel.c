@@ -17,12 +17,29 @@
 #include "log/request/cancel.h"
 #include "log/request/recv.h"
 
+/* The replicas of this rank cannot go on alike: they return to the line, where the outcome is
+ * known. */
+static int go_back(void)
+{
+    unsigned turns = 0;
+    int rc = MPI_SUCCESS;
+    ftk_repair_differ(ftk_log.ctx, FTK_DIFFERS_HERE);
+    ftk_detect_raise(ftk_log.ctx);
+    while (rc == MPI_SUCCESS && ftk_log.ctx->detect.failed)
+        rc = ftk_log_progress(&turns);
+    return rc;
+}
+
 /* Ask the MPI to cancel a receive, and wait until it is complete: cancelled, or with a message.  A
- * receive whose source is dead may have been matched: the repair knows this. */
+ * receive whose source is dead may have been matched: the repair knows this.  If the repair has
+ * bound the receive, later receives have later messages of the source.  So a follower whose leader
+ * has cancelled it in time cannot go on. */
 static int cancel_posted(struct ftk_req *r)
 {
     unsigned turns = 0;
     while (!ftk_req_is_done(r) && r->replay.cancel != FTK_CANCEL_TOO_LATE) {
+        if (r->replay.cancel == FTK_CANCEL_DONE && r->replay.match == FTK_MATCH_BOUND)
+            return go_back();
         const bool withdrawn = r->state == FTK_REQ_WITHDRAWN;
         if (r->state != FTK_REQ_POSTED && !withdrawn)
             return ftk_recv_cancelled(r);
@@ -49,19 +66,6 @@ static bool has_followers(const struct ftk_req *r, const struct ftk_envelope *me
             return true;
     }
     return false;
-}
-
-/* The replicas of this rank cannot go on alike: they return to the line, where the outcome is
- * known. */
-static int go_back(void)
-{
-    unsigned turns = 0;
-    int rc = MPI_SUCCESS;
-    ftk_repair_differ(ftk_log.ctx, FTK_DIFFERS_HERE);
-    ftk_detect_raise(ftk_log.ctx);
-    while (rc == MPI_SUCCESS && ftk_log.ctx->detect.failed)
-        rc = ftk_log_progress(&turns);
-    return rc;
 }
 
 /* The leader has cancelled the receive, and here it has got a message: another receive gets it. */
@@ -103,5 +107,6 @@ int ftk_cancel_led(struct ftk_req *r)
     if (!known && r->replay.match != FTK_MATCH_OPEN)
         return MPI_SUCCESS; /* too late */
     const int rc = cancel_posted(r);
-    return rc == MPI_SUCCESS && known && !r->recv.cancelled ? give_back(r) : rc;
+    return rc == MPI_SUCCESS && known && ftk_req_is_done(r) && !r->recv.cancelled ? give_back(r)
+                                                                                  : rc;
 }
