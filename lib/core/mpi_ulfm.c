@@ -219,11 +219,12 @@ void ftk_mpi_free_agreed(void)
 /* Open MPI 5.0 makes one communicator at a time, that of the parent with the lowest number first.
  * A failure that interrupts MPI_Comm_dup or MPI_Comm_split leaves the number of the parent behind,
  * and communicators of parents with higher numbers wait for it for ever.  MPI_COMM_SELF has a lower
- * number than any of ours, and a duplicate of it removes what was left. */
+ * number than any of ours, and a communicator made from it removes what was left.  The program may
+ * have attributes on MPI_COMM_SELF: MPI_Comm_split copies none, as a duplicate would. */
 static int forget_interrupted(void)
 {
     MPI_Comm self;
-    int rc = MPI_Comm_dup(MPI_COMM_SELF, &self);
+    int rc = MPI_Comm_split(MPI_COMM_SELF, 0, 0, &self);
     return rc == MPI_SUCCESS ? MPI_Comm_free(&self) : rc;
 }
 

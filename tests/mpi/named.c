@@ -4,6 +4,9 @@
  * many neighbours there are, for a loop over them: -m counts.  With -m fatal it has an
  * error handler that ends the job: what ftkit repairs is no error.
  *
+ * MPI_COMM_SELF has an attribute.  No call of this program copies it, so its copy function is never
+ * called, also in a repair.
+ *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include "foreign.h"
@@ -11,12 +14,30 @@
 static struct {
     uint64_t *state; /* [2] registered: hash of the sums, wrong ones */
     int key;
-    uint64_t garbage; /* lengths that no message has, and such counts, in this process */
+    uint64_t garbage; /* lengths that no message has, such counts, and copies of the attribute, in
+                         this process */
 } g;
+
+static int copied(MPI_Comm from, int key, void *extra, void *in, void *out, int *flag)
+{
+    (void)from;
+    (void)key;
+    (void)extra;
+    (void)in;
+    (void)out;
+    *flag = 0;
+    g.garbage++;
+    return MPI_SUCCESS;
+}
 
 static int prepare(struct foreign *f)
 {
+    int of_self;
     g.state = calloc(2, sizeof *g.state);
+    if (MPI_Comm_create_keyval(copied, MPI_COMM_NULL_DELETE_FN, &of_self, NULL) != MPI_SUCCESS
+        || MPI_Comm_set_attr(MPI_COMM_SELF, of_self, &g) != MPI_SUCCESS
+        || MPI_Comm_free_keyval(&of_self) != MPI_SUCCESS)
+        return 1;
     if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &g.key, NULL)
         != MPI_SUCCESS)
         return 1;

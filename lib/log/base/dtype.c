@@ -97,7 +97,7 @@ static int convert(
 {
     int rc = MPI_SUCCESS;
     if (self == MPI_COMM_NULL) {
-        rc = PMPI_Comm_dup(MPI_COMM_SELF, &self);
+        rc = PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &self); /* a duplicate may have attributes */
         if (rc == MPI_SUCCESS)
             rc = PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
     }

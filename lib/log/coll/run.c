@@ -201,7 +201,7 @@ static int private_self(void)
 {
     if (self != MPI_COMM_NULL)
         return MPI_SUCCESS;
-    int rc = PMPI_Comm_dup(MPI_COMM_SELF, &self);
+    int rc = PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &self); /* a duplicate may have attributes */
     return rc == MPI_SUCCESS ? PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN) : rc;
 }
 
