@@ -399,9 +399,9 @@ static void cancelled_by_leader(void **state)
     }
 }
 
-/* In a follower the repair binds a receive that the leader has cancelled in time.  The outcome comes
- * before the repair, or while the follower waits for it.  Later receives of the two ranks have other
- * messages, so both return to the line. */
+/* In a follower the repair binds a receive that the leader has cancelled in time.  The outcome
+ * comes before the repair, or while the follower waits for it.  Later receives of the two ranks
+ * have other messages, so both return to the line. */
 static bool learns_in_repair;
 
 static void learn_cancel(void)

@@ -24,8 +24,8 @@ static struct {
     size_t n, room;
 } list;
 
-/* A receive whose cancel is known when it begins is not posted.  A follower may have posted one, and
- * learn of the cancel later. */
+/* A receive whose cancel is known when it begins is not posted.  A follower may have posted one,
+ * and learn of the cancel later. */
 static bool may_match(const struct ftk_req *q, const struct ftk_envelope *of)
 {
     return ftk_req_is_receive(q) && (q->replay.cancel != FTK_CANCEL_DONE || q->recv.posted_seq > 0)
