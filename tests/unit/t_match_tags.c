@@ -289,7 +289,8 @@ static void doubt_and_aside(void **state)
 enum how { ONE_LOOK, WAITS };
 
 /* A probe of any tag has found a message behind that of a receive from any source.  In the replays
- * that receive gets another message.  The receive behind the probe gets the message of the probe. */
+ * that receive gets another message.  The receive behind the probe gets the message of the
+ * probe. */
 static void probed(int source, enum how how)
 {
     static struct stepping s;
