@@ -279,6 +279,9 @@ static void doubt_and_aside(void **state)
             break;
         }
         seen = flag;
+        sent[0].whole = sent[1].whole = true;
+        EXPECT(ftk_mpi_Iprobe(1, MPI_ANY_TAG, handle[0], &flag, &st) == MPI_SUCCESS);
+        EXPECT(flag && st.MPI_TAG == 1);
         die();
     }
     close_log();
