@@ -344,8 +344,9 @@ static void look_at_earlier(uint64_t seq, int context)
 /* A replay needs the matches of the open receives that were matched before this message.  So these
  * receives are completed and recorded first, in their order; false: one of them is not complete.
  * Then in a replay a receive without a determinant can match no message that another receive has
- * got according to a determinant: no message that it could match was reported before it. */
-static bool in_turn(uint64_t seq, const struct ftk_envelope *found)
+ * got according to a determinant: no message that it could match was reported before it.  The
+ * function is not inlined: a look without wildcard receives needs fewer registers. */
+__attribute__((noinline)) static bool in_turn(uint64_t seq, const struct ftk_envelope *found)
 {
     look_at_earlier(seq, found->context);
     return !others_first(seq, found);
