@@ -25,7 +25,7 @@ my $refused = checks('refused', 3, 1);
 my %functions = map { $_ => 1 } $refused->{log} =~ /error: rank \d+: (MPI_\w+) is not possible/g;
 my @table = slurp(top() . '/lib/log/mpi/mpi.tab') =~ /^(MPI_\w+)\s+refuse/mg;
 # on a window of several teams
-push(@table, map {"MPI_Win_$_"} qw(lock lock_all shared_query));
+push(@table, map {"MPI_Win_$_"} qw(lock lock_all allocate_shared shared_query));
 is("@{[sort keys %functions]}",
     "@{[sort grep { !/^MPI_Request_get_status_/ } @table]}", 'all that is in this MPI is refused');
 

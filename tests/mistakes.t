@@ -147,7 +147,8 @@ is(mistake('twicecomm')->{rc}, 0, 'a second context on ftkit_comm() takes no spa
 # with the log the function has a name
 ends('kinds', qr/error: rank \d: ranks 0 and 1 of a communicator make a window by different calls/,
     env => $log, run => ['--no-relaunch']);
-ends('window', qr/error: rank 1: MPI_Win_allocate_shared is not possible with the message log/, env => $log);
+ends('window', qr/error: rank 1: MPI_Win_allocate_shared is not possible with the message log/,
+    env => { FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAM_SIZE => 1 });
 for my $case (['badcount', 'MPI_Send'], ['badrank', 'MPI_Send']) {
     my ($mode, $call) = @$case;
     my $j = mistake($mode, env => $log, run => ['--no-relaunch']);

@@ -256,16 +256,120 @@ for my $p (@active[0, 1], $passive[1]) {
         title($p) . ': no memory ends the job') or diag($j->{log});
 }
 
+# ---- shared memory: a replacement repeats its set-up beside it, and all ranks restore it together
+
+sub shared { return { name => 'shared', steps => 40, args => [ '-m', $_[0] ] } }
+for my $p (map { shared($_) } qw(halo mixed)) {
+    my $env = { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' };
+    my $want = logged($p, spares => 0, env => $env)->{result};
+    like($want, qr/^OK step 40 hash \w+ 0 wrong/, title($p) . ', undisturbed');
+    for my $i (1 .. (all_cases() ? 25 : 3)) {
+        my @faults = sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid app.inflight)), my $first = int(rand(4)),
+            2 + rand(34));
+        my $next = ($first + 1 + int(rand(3))) % 4; # dies while the ranks restore
+        push(@faults, "win.back:$next:1:kill") if $i % 5 == 2;
+        push(@faults, "win.join:$next:1:kill") if $i % 5 == 3;
+        my $fault = join(',', @faults);
+        my $j = logged($p, env => $env, fault => $fault, spares => 2);
+        is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "@{[ scalar @faults ]} 0 $want",
+            title($p) . ": $fault") or diag(substr($j->{log}, 0, 3000));
+    }
+    # set-up has filled the memory, and there is no set: the job begins anew
+    my $fault = sprintf('app.filled:%d:1:kill', rand(4));
+    my $j = logged($p, env => $env, fault => $fault, run => ['--log']);
+    like($j->{log}, qr/MPI_Win_allocate_shared cannot be repaired before the first set/, '... no repair before the first set');
+    is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want", title($p) . ": $fault")
+        or diag(substr($j->{log}, 0, 3000));
+}
+{
+    my $p = shared('halo');
+    my $env = { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' };
+    my $want = logged($p, spares => 0, env => $env)->{result};
+
+    # the loop makes the memory before the first set, and a rank dies before this set
+    for my $rank (0, 1 + int(rand(3))) {
+        my $fault = "app.filled:$rank:1:kill";
+        my $j = logged(shared('early'), env => $env, fault => $fault, run => ['--log']);
+        like($j->{log}, qr/MPI_Win_allocate_shared cannot be repaired before the first set/,
+            "shared memory of the loop before the first set: $fault");
+        is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want", '... the job begins anew')
+            or diag(substr($j->{log}, 0, 3000));
+    }
+
+    # ... and dies before the first set that has it
+    {
+        my $fault = sprintf('app.mid:%d:%d:kill', rand(4), 1 + rand(3));
+        my $j = logged(shared('inside'), env => $env, fault => $fault);
+        is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want",
+            "shared memory of the loop is made anew: $fault") or diag(substr($j->{log}, 0, 3000));
+    }
+
+    # windows that a rollback takes away: the program frees the handles, and the memory is gone
+    for my $fault ('app.mid:1:13:kill', 'app.inflight:2:18:kill,win.join:0:1:kill') {
+        my $j = logged(shared('each'), env => $env, fault => $fault, spares => 2);
+        my $n = () = $fault =~ /kill/g;
+        is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "$n 0 $want",
+            "shared -m each: no memory is left behind: $fault") or diag(substr($j->{log}, 0, 3000));
+    }
+
+    my $j = logged($p, env => $env, fault => 'win.reserve:0:1:EINTR', spares => 0);
+    is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want",
+        'shared memory: a signal comes while it is reserved') or diag(substr($j->{log}, 0, 3000));
+    $j = logged($p, env => $env, fault => 'win.reserve:0:1:ENOSPC', spares => 0);
+    my $each = () = $j->{log} =~ /rank 0 of the communicator cannot share memory with rank 0: No space left on device/g;
+    ok($j->{rc} != 0 && $each == 4, '... no room is an error of all ranks') or diag(substr($j->{log}, 0, 3000));
+
+    $j = logged($p, env => $env, fault => 'app.mid:1:13:kill,win.private:1:1:ENOMEM@1', spares => 1);
+    ok($j->{rc} != 0 && $j->{log} =~ /rank 1: cannot make the memory of MPI_Win_allocate_shared in the replay of set-up: Cannot allocate memory/,
+        'shared memory: a replacement without memory ends the job') or diag("rc $j->{rc} ", substr($j->{log}, 0, 3000));
+}
+{
+    my $p = shared('halo');
+    my $files = { %$all, FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
+        FTKIT_LEVEL_HDF5_EVERY => '1 set', FTKIT_CHECKPOINT_PERIOD => '5 calls' };
+    my $want = logged($p, spares => 0, env => { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' })->{result};
+    my $j = logged($p, env => { %$files, FTKIT_RECOVER_SUPPLY => 'end' }, run => ['--log'], spares => 0,
+        fault => 'app.mid:1:18:kill');
+    like($j->{log}, qr/restored set \d+ from files/, 'shared memory: a job goes on from files');
+    is("$j->{rc} $j->{result}", "0 $want", '... with the memory of all ranks') or diag(substr($j->{log}, 0, 3000));
+
+    # at a start one rank cannot restore: no rank waits for it
+    my $gone = 'app.mid:1:18:kill';
+    $j = logged($p, env => { %$files, FTKIT_RECOVER_SUPPLY => 'end' }, run => ['--log'], spares => 0,
+        fault => "$gone,restore.corrupt:2:1:EIO\@100");
+    is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "2 0 $want", '... and in the second try')
+        or diag(substr($j->{log}, 0, 3000));
+    $j = logged($p, env => { %$files, FTKIT_RECOVER_SUPPLY => 'end' }, run => ['--log'], spares => 0,
+        fault => "$gone,win.join:2:1:ENOMEM\@100");
+    is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "2 0 $want", '... and in the next start')
+        or diag(substr($j->{log}, 0, 3000));
+
+    # no replacement has a window that the loop has made
+    $j = logged(shared('inside'), env => $files, run => ['--log'], spares => 1, fault => 'app.mid:2:18:kill');
+    ok($j->{rc} != 0 && $j->{log} =~ /a window of MPI_Win_allocate_shared was made inside the loop/,
+        'shared memory of the loop: a repair says that it cannot') or diag("rc $j->{rc} ", substr($j->{log}, 0, 3000));
+    ok(!grep({ /ftkit-win/ } map { readlink($_) // '' } glob('/proc/[0-9]*/fd/*')), 'no process has the memory any more');
+}
+
 # ---- what cannot be done says why
 
-for my $case ([ { FTKIT_LOG_TEAM_SIZE => 2 }, qr/several teams: with locks use log\.teams = all/ ],
-    [ { %$all, FTKIT_CHECKPOINT_LINE => 'apart' }, qr/checkpoint\.line = apart: with locks use together/ ],
-    [ $all, qr/replicas: with locks use replicas\.count = 1/, '--no-relaunch', '--replicas', 2 ])
+my $apart = qr/checkpoint\.line = apart: with locks and shared memory use together/;
+my $only = qr/with shared memory use node, causal or pessimistic/;
+for my $case ([ { FTKIT_LOG_TEAM_SIZE => 2 }, qr/several teams: with locks and shared memory use log\.teams = all/ ],
+    [ { %$all, FTKIT_LOG_TEAM_LIST => '0-1 2-3' }, qr/several teams: .* and no other key of teams/ ],
+    [ { %$all, FTKIT_CHECKPOINT_LINE => 'apart' }, $apart ],
+    [ $all, qr/replicas: with locks and shared memory use replicas\.count = 1/, '--no-relaunch', '--replicas', 2 ],
+    [ { %$all, FTKIT_LOG_DETERMINANTS => 'refuse' }, qr/log\.determinants = refuse: $only/ ],
+    [ { %$all, FTKIT_LOG_DETERMINANTS => 'relaxed' }, qr/log\.determinants = relaxed: $only/ ])
 {
     my ($env, undef, @run) = @$case;
-    my $j = logged($passive[0], spares => 0, env => $env, run => \@run);
-    ok($j->{rc} != 0 && $j->{log} =~ /MPI_Win_lock_all is not possible .* and $case->[1]/,
-        "refused: $case->[1]") or diag($j->{log});
+    for ([ $passive[0], 'MPI_Win_lock_all' ], [ shared('halo'), 'MPI_Win_allocate_shared' ]) {
+        my ($p, $call) = @$_;
+        next if $env->{FTKIT_LOG_DETERMINANTS} && $p == $passive[0];
+        my $j = logged($p, spares => 0, env => $env, run => \@run);
+        ok($j->{rc} != 0 && $j->{log} =~ /$call is not possible .* and $case->[1]/,
+            "$call: refused: $case->[1]") or diag($j->{log});
+    }
 }
 
 done_testing();

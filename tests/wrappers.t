@@ -230,8 +230,7 @@ int main(int argc, char **argv)
     int want = argc > 1 && strcmp(argv[1], "layer") == 0, size = 0, provided = 0;
     bool other = false;
     const struct ftk_mpi_layer *layer = ftk_layer_find(&other);
-    MPI_Win win = MPI_WIN_NULL;
-    void *base;
+    MPI_File file = MPI_FILE_NULL;
     MPI_Session session;
     size_t nkeys = 0;
     int key = MPI_KEYVAL_INVALID;
@@ -249,20 +248,20 @@ int main(int argc, char **argv)
         CHECK(PMPI_Comm_size(MPI_COMM_SELF, &size) == MPI_SUCCESS && size == (layer->real ? 77 : 1));
         CHECK(!layer->real
             || (layer->real->Comm_size(MPI_COMM_SELF, &size) == MPI_SUCCESS && size == 1));
-        CHECK(MPI_Win_allocate_shared(4, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win)
+        CHECK(MPI_File_open(MPI_COMM_WORLD, argv[0], MPI_MODE_RDONLY, MPI_INFO_NULL, &file)
             == MPI_ERR_UNSUPPORTED_OPERATION);
-        CHECK(refused && strcmp(refused, "MPI_Win_allocate_shared") == 0);
+        CHECK(refused && strcmp(refused, "MPI_File_open") == 0);
         CHECK(refused_on == MPI_COMM_WORLD);
-        CHECK(win == MPI_WIN_NULL);
-        CHECK(MPI_Win_allocate_shared(4, 1, MPI_INFO_NULL, MPI_COMM_SELF, &base, &win)
+        CHECK(file == MPI_FILE_NULL);
+        CHECK(MPI_File_open(MPI_COMM_SELF, argv[0], MPI_MODE_RDONLY, MPI_INFO_NULL, &file)
             == MPI_SUCCESS);
+        CHECK(MPI_File_close(&file) == MPI_SUCCESS);
         CHECK(refused_on == MPI_COMM_SELF);
         CHECK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session)
             == MPI_ERR_UNSUPPORTED_OPERATION);
         CHECK(refused_on == MPI_COMM_NULL);
         CHECK(MPI_Pcontrol(1) == MPI_SUCCESS);
         *layer->calls = NULL;
-        CHECK(MPI_Win_free(&win) == MPI_SUCCESS);
     }
     as_ever();
     MPI_Finalize();

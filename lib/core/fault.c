@@ -38,7 +38,7 @@ static const struct {
     const char *name;
     int value;
 } errnos[] = { { "EIO", EIO }, { "ENOSPC", ENOSPC }, { "ENOMEM", ENOMEM }, { "EDQUOT", EDQUOT },
-    { "EACCES", EACCES }, { "ENOENT", ENOENT }, { "EROFS", EROFS } };
+    { "EACCES", EACCES }, { "ENOENT", ENOENT }, { "EROFS", EROFS }, { "EINTR", EINTR } };
 
 static long number(const char *s)
 {

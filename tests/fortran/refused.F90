@@ -38,7 +38,6 @@ program refused
     call MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN NO_E)
     call MPI_Comm_split(comm, mod(me, 2), me, half NO_E)
     do i = 1, 2
-        call one_sided(merge_comm(i))
         call processes(merge_comm(i))
         call sessions(merge_comm(i))
         call others(merge_comm(i))
@@ -81,33 +80,6 @@ contains
         integer :: class
         call MPI_Error_class(code, class NO_E)
         call check(class == MPI_ERR_UNSUPPORTED_OPERATION, what)
-    end subroutine
-
-    subroutine one_sided(on)
-        COMM_T, intent(in) :: on
-        WIN_T :: win
-        integer(MPI_ADDRESS_KIND), parameter :: bytes = 16
-#ifndef USE_F08
-        integer(MPI_ADDRESS_KIND) :: address
-#endif
-#ifndef USE_MPIFH
-        type(c_ptr) :: base
-#endif
-        win = MPI_WIN_NULL
-#ifdef USE_MPIFH
-        address = 0
-#endif
-#ifndef USE_F08
-        call MPI_Win_allocate_shared(bytes, 4, MPI_INFO_NULL, on, address, win, ierr)
-        call expect(ierr, 'MPI_Win_allocate_shared')
-#endif
-#ifndef USE_MPIFH
-        call MPI_Win_allocate_shared(bytes, 4, MPI_INFO_NULL, on, base, win, ierr)
-        call expect(ierr, 'MPI_Win_allocate_shared with a c_ptr')
-#endif
-#ifdef USE_MPIFH
-        call check(win == MPI_WIN_NULL .and. address == 0, 'a window')
-#endif
     end subroutine
 
     subroutine processes(on)

@@ -1,5 +1,6 @@
 ! Windows of MPI with the message log, from Fortran: attributes, put, get and accumulates with fences
-! and with post, start, complete and wait; with log.teams = all also locks and requests.
+! and with post, start, complete and wait; with log.teams = all also locks, requests and shared
+! memory.
 !
 !  Rank 0 prints "OK checks"; the first mismatch ends the job.
 !
@@ -40,6 +41,7 @@ program windows
     call check(ierr == MPI_SUCCESS .and. win == MPI_WIN_NULL, 'MPI_Win_free')
     call allocated()
     call attached()
+    if (teams == 'all') call shared()
     call ftkit_close(ft)
     if (me == 0) print '(a, i0)', 'OK ', checks
     call MPI_Finalize(ierr)
@@ -180,6 +182,37 @@ contains
         call MPI_Put(mine, 1, MPI_INTEGER, next, at, 1, MPI_INTEGER, own NO_E)
         call MPI_Win_fence(0, own NO_E)
         call check(memory(4) == last .and. memory(3) == -1, 'memory of MPI_Win_allocate')
+        call MPI_Win_free(own NO_E)
+    end subroutine
+
+    subroutine shared()
+        WIN_T :: own
+        integer, pointer :: memory(:), others(:)
+        integer(MPI_ADDRESS_KIND) :: length
+        integer :: unit
+        type(c_ptr) :: base
+#ifdef USE_MPIFH
+        integer(MPI_ADDRESS_KIND) :: address
+        call MPI_Win_allocate_shared(bytes, 4, MPI_INFO_NULL, comm, address, own, ierr)
+        base = transfer(address, base)
+#else
+        call MPI_Win_allocate_shared(bytes, 4, MPI_INFO_NULL, comm, base, own, ierr)
+#endif
+        call check(ierr == MPI_SUCCESS, 'MPI_Win_allocate_shared')
+        call c_f_pointer(base, memory, [8])
+        memory = me
+        call MPI_Win_sync(own NO_E)
+        call MPI_Barrier(comm NO_E)
+#ifdef USE_MPIFH
+        call MPI_Win_shared_query(own, next, length, unit, address, ierr)
+        base = transfer(address, base)
+#else
+        call MPI_Win_shared_query(own, next, length, unit, base, ierr)
+#endif
+        call check(ierr == MPI_SUCCESS .and. length == bytes .and. unit == 4, 'MPI_Win_shared_query')
+        call c_f_pointer(base, others, [8])
+        call check(all(others == next), 'memory of MPI_Win_allocate_shared')
+        call MPI_Barrier(comm NO_E)
         call MPI_Win_free(own NO_E)
     end subroutine
 

@@ -7,17 +7,41 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "log/mode.h"
 #include "log/win/passive.h"
 #include "mpi_calls.h"
 
-/* Why the configuration has no locks; NULL: it has them. */
+/* Why the configuration has no locks, and no shared memory; NULL: it has them. */
 static const char *why_not(const struct ftk_config *cfg)
 {
     if (cfg->log_teams != FTK_TEAMS_ALL)
-        return "several teams: with locks use log.teams = all";
+        return "several teams: with locks and shared memory use log.teams = all";
     if (cfg->line == FTK_LINE_APART)
-        return "checkpoint.line = apart: with locks use together";
-    return cfg->replicas > 1 ? "replicas: with locks use replicas.count = 1" : NULL;
+        return "checkpoint.line = apart: with locks and shared memory use together";
+    return cfg->replicas > 1 ? "replicas: with locks and shared memory use replicas.count = 1"
+                             : NULL;
+}
+
+/* The same, with the teams that there are: keys may list them. */
+static const char *why_not_here(void)
+{
+    const struct ftk_log *l = &ftk_log;
+    const char *why = why_not(&l->ctx->cfg);
+    for (int i = 1; i < l->n && !why; i++)
+        if (l->team[i] != l->team[0])
+            why = "several teams: with locks and shared memory use log.teams = all and no other "
+                  "key of teams";
+    return why;
+}
+
+/* Whether there is no reason why not; else report it. */
+static bool may(const char *call, const char *why)
+{
+    if (why)
+        ftk_report(FTKIT_ERROR,
+            "rank %d: %s is not possible with the message log (log.enabled) and %s", ftk_log.me,
+            call, why);
+    return !why;
 }
 
 bool ftk_win_jobs_have_locks(void)
@@ -27,18 +51,21 @@ bool ftk_win_jobs_have_locks(void)
 
 bool ftk_win_may_lock(const char *call)
 {
-    const struct ftk_log *l = &ftk_log;
-    const char *why = why_not(&l->ctx->cfg);
-    for (int i = 1; i < l->n && !why; i++)
-        if (l->team[i] != l->team[0])
-            why = "several teams: with locks use log.teams = all and no other key of teams";
-    if (!why && l->line.none_yet)
+    const char *why = why_not_here();
+    if (!why && ftk_log.line.none_yet)
         why = "no set: locks need the first set of ftkit_checkpoint";
-    if (why)
-        ftk_report(FTKIT_ERROR,
-            "rank %d: %s is not possible with the message log (log.enabled) and %s", l->me, call,
-            why);
-    return !why;
+    return may(call, why);
+}
+
+/* What the ranks tell each other are decisions (share.c). */
+bool ftk_win_may_share(const char *call)
+{
+    const char *why = why_not_here();
+    if (!why && ftk_log.mode->refuses)
+        why = "log.determinants = refuse: with shared memory use node, causal or pessimistic";
+    else if (!why && !ftk_log.mode->records)
+        why = "log.determinants = relaxed: with shared memory use node, causal or pessimistic";
+    return may(call, why);
 }
 
 struct ftk_win_passive *ftk_win_passive(struct ftk_win *w)

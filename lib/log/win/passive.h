@@ -59,6 +59,8 @@ struct ftk_win_passive {
 bool ftk_win_jobs_have_locks(void);
 /* Whether a call has it now; else the function reports the error of the call. */
 bool ftk_win_may_lock(const char *call);
+/* Whether the configuration has windows with shared memory; else as above. */
+bool ftk_win_may_share(const char *call);
 /* The state of w, which is made at the first use.  NULL: no memory. */
 struct ftk_win_passive *ftk_win_passive(struct ftk_win *w);
 void ftk_win_passive_free(struct ftk_win *w); /* win.c */

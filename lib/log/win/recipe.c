@@ -76,7 +76,10 @@ size_t ftk_win_recipe_words(const struct ftk_win *w)
 
 uint64_t *ftk_win_recipe_save(const struct ftk_win *w, uint64_t *to)
 {
-    to[HOW] = w->allocated ? FTK_WIN_ALLOCATED : w->dynamic ? FTK_WIN_DYNAMIC : FTK_WIN_CREATED;
+    to[HOW] = w->shared      ? FTK_WIN_ALLOCATED_SHARED
+              : w->allocated ? FTK_WIN_ALLOCATED
+              : w->dynamic   ? FTK_WIN_DYNAMIC
+                             : FTK_WIN_CREATED;
     if (has_memory(w))
         ftk_win_memory_save(w->base, bytes_of(w), to + MEMORY);
     else
@@ -110,15 +113,16 @@ static bool is_sane(const uint64_t *from, int n)
         if (!ftk_saved_is_in(from[HEAD + EACH * i + SIZE], 0, FTK_FAR)
             || !ftk_saved_is_in(from[HEAD + EACH * i + UNIT], 1, INT32_MAX))
             return false;
-    return from[HOW] <= FTK_WIN_DYNAMIC;
+    return from[HOW] <= FTK_WIN_ALLOCATED_SHARED;
 }
 
 /* Whether w is what the recipe makes, with its memory at base. */
 static bool equals(const struct ftk_win *w, const uint64_t *from, const char *base)
 {
-    bool same = w->allocated == (from[HOW] == FTK_WIN_ALLOCATED)
-                && w->dynamic == (from[HOW] == FTK_WIN_DYNAMIC)
-                && (!has_memory(w) || w->base == base);
+    bool same =
+        w->allocated == (from[HOW] == FTK_WIN_ALLOCATED || from[HOW] == FTK_WIN_ALLOCATED_SHARED)
+        && (w->shared != NULL) == (from[HOW] == FTK_WIN_ALLOCATED_SHARED)
+        && w->dynamic == (from[HOW] == FTK_WIN_DYNAMIC) && (!has_memory(w) || w->base == base);
     for (int i = 0; same && i < w->vc->size; i++)
         same = w->place[i].size == (int64_t)from[HEAD + EACH * i + SIZE]
                && w->place[i].unit == (int64_t)from[HEAD + EACH * i + UNIT];
@@ -127,6 +131,8 @@ static bool equals(const struct ftk_win *w, const uint64_t *from, const char *ba
 
 static int make_new(struct ftk_vcomm *vc, const uint64_t *from, char *base)
 {
+    if (from[HOW] == FTK_WIN_ALLOCATED_SHARED)
+        return ftk_win_shared_missing();
     struct ftk_win *w = ftk_win_new();
     int rc = w ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     if (w) {

@@ -72,7 +72,9 @@ void ftk_win_broken(const struct ftk_win *w, int code)
     ftk_misuse_end(ftk_log.ctx, why);
 }
 
-/* ---- handles that the last restore has left to the program ---------------------------- */
+/* ---- handles that restores have left to the program ------------------------------------
+ * Until the program frees them, or the restore of a registered variable.  A restore that fails is
+ * repeated before it has come to the variables. */
 
 static MPI_Win *detached;
 static size_t ndetached, detached_room;
@@ -85,7 +87,7 @@ void ftk_win_detach(MPI_Win handle)
         detached[ndetached++] = handle;
 }
 
-void ftk_win_detached_forget(void)
+static void forget_detached(void)
 {
     free(detached);
     detached = NULL;
@@ -175,6 +177,7 @@ int ftk_win_delete(struct ftk_win *w, bool with_handle)
         ftk_win_forget(w);
     if (with_handle && w->handle != MPI_WIN_NULL)
         rc = PMPI_Win_free(&w->handle);
+    ftk_win_unshare(w);
     free(w->place);
     free(w->queue);
     free(w->range);
@@ -237,5 +240,5 @@ void ftk_win_close(void)
             (void)PMPI_Comm_free(&w->comm); /* as above */
         (void)end(w, w->vc->state == FTK_VCOMM_FREED);
     }
-    ftk_win_detached_forget();
+    forget_detached();
 }

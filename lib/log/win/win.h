@@ -90,6 +90,7 @@ struct ftk_win_range {
 
 struct ftk_win_exposure; /* pscw.c */
 struct ftk_win_passive;  /* passive.h */
+struct ftk_win_shared;   /* share.c */
 
 struct ftk_win {
     MPI_Win handle; /* of this process alone */
@@ -106,6 +107,7 @@ struct ftk_win {
     int *start;                        /* [nstart] ranks in rising order */
     struct ftk_win_exposure *exposure; /* MPI_Win_post; NULL: none */
     struct ftk_win_passive *passive;   /* NULL: no lock was ever taken here */
+    struct ftk_win_shared *shared;     /* of MPI_Win_allocate_shared; NULL: not */
     bool dynamic;                      /* of MPI_Win_create_dynamic: base is NULL */
     struct ftk_win_range *range;       /* [nrange] */
     size_t nrange, range_room;
@@ -135,7 +137,12 @@ static inline int ftk_win_end(const struct ftk_win *w, int rc)
 void ftk_win_broken(const struct ftk_win *w, int code);
 /* How a window is made. */
 struct ftk_win_making {
-    enum ftk_win_how { FTK_WIN_CREATED, FTK_WIN_ALLOCATED, FTK_WIN_DYNAMIC } how;
+    enum ftk_win_how {
+        FTK_WIN_CREATED,
+        FTK_WIN_ALLOCATED,
+        FTK_WIN_DYNAMIC,
+        FTK_WIN_ALLOCATED_SHARED
+    } how;
     void *base; /* CREATED */
     MPI_Aint size;
     int unit;
@@ -163,7 +170,6 @@ void ftk_win_drop(struct ftk_win *w, bool freed);
 void ftk_win_detach(MPI_Win handle);
 /* Whether it is one of these.  True once. */
 bool ftk_win_is_detached(MPI_Win handle);
-void ftk_win_detached_forget(void);
 /* Drop the epochs of w and its queues. */
 void ftk_win_forget(struct ftk_win *w);
 
@@ -257,6 +263,26 @@ int ftk_win_recipe_load(int context, const uint64_t **from, const uint64_t *end,
 /* The number of a window in a set, and the reverse (core/log_ops.h). */
 int64_t ftk_win_number(MPI_Win win);
 int ftk_win_back(int64_t number, MPI_Win *win);
+
+/* ---- share.c --------------------------------------------------------------------------- */
+
+/* w, with n members, gets shared memory; MPI codes. */
+int ftk_win_share_begin(struct ftk_win *w, int n);
+/* Make the memory and the handle of w, whose sizes are known.  Collective; an error is one of all
+ * members.  MPI codes. */
+int ftk_win_share(struct ftk_win *w);
+/* The memory stays with the handle, if there is one. */
+void ftk_win_unshare(struct ftk_win *w);
+/* Where a rank has its part; MPI codes. */
+int ftk_win_shared_part(
+    const struct ftk_win *w, int rank, MPI_Aint *size, int *unit, void *baseptr);
+/* What a set has besides the bytes of this rank; words 0: the memory is not shared. */
+size_t ftk_win_shared_words(const struct ftk_win *w);
+void ftk_win_shared_save(const struct ftk_win *w, char *to);
+/* A replacement does not have a window that the loop has made: FTKIT_ERR_UNSUPPORTED. */
+int ftk_win_shared_missing(void);
+/* Restore the part of this rank, as the ranks of w do together.  Codes of ftkit. */
+int ftk_win_shared_load(struct ftk_win *w, const char *words, const char *from, size_t bytes);
 
 /* ---- message.c ------------------------------------------------------------------------- */
 

@@ -25,9 +25,11 @@ int ftk_win_make_own(struct ftk_win *w, int n, const struct ftk_win_making *a)
     w->queue = calloc((size_t)n, sizeof *w->queue);
     if (!w->place || !w->queue)
         return MPI_ERR_NO_MEM;
-    w->allocated = a->how == FTK_WIN_ALLOCATED;
+    w->allocated = a->how == FTK_WIN_ALLOCATED || a->how == FTK_WIN_ALLOCATED_SHARED;
     w->dynamic = a->how == FTK_WIN_DYNAMIC;
     w->base = a->base;
+    if (a->how == FTK_WIN_ALLOCATED_SHARED) /* ftk_win_share() makes the rest */
+        return ftk_win_share_begin(w, n);
     int rc = w->allocated
                  ? PMPI_Win_allocate(a->size, a->unit, a->info, MPI_COMM_SELF, &w->base, &w->handle)
              : w->dynamic
@@ -45,7 +47,8 @@ static int compare_kinds(const struct ftk_win *w)
             continue;
         ftk_report(FTKIT_ERROR,
             "rank %d: ranks 0 and %d of a communicator make a window by different calls "
-            "(MPI_Win_create, MPI_Win_allocate, MPI_Win_create_dynamic): use one call in all ranks",
+            "(MPI_Win_create, MPI_Win_allocate, MPI_Win_allocate_shared, "
+            "MPI_Win_create_dynamic): use one call in all ranks",
             ftk_log.me, i);
         return MPI_ERR_WIN;
     }
@@ -100,6 +103,8 @@ static struct ftk_win *make(struct ftk_vcomm *parent, const struct ftk_win_makin
     ftk_win_publish(w); /* a member that is further may already send */
     (void)FTK_FAULT("win.made");
     *rc = exchange_places(w, a);
+    if (*rc == MPI_SUCCESS && a->how == FTK_WIN_ALLOCATED_SHARED)
+        *rc = ftk_win_share(w);
     if (*rc == MPI_SUCCESS)
         return w;
     ftk_win_unpublish(w);
@@ -156,6 +161,25 @@ int ftk_mpi_Win_allocate(
     return rc;
 }
 
+int ftk_mpi_Win_allocate_shared(
+    MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr, MPI_Win *win)
+{
+    struct ftk_vcomm *parent = ftk_vcomm_find(comm);
+    int rc;
+    if (!parent)
+        return PMPI_Win_allocate_shared(size, disp_unit, info, comm, baseptr, win);
+    const struct ftk_win_making a = { FTK_WIN_ALLOCATED_SHARED, NULL, size, disp_unit, info };
+    *win = MPI_WIN_NULL;
+    if (!ftk_log_is_rolling_back() && !ftk_win_may_share("MPI_Win_allocate_shared"))
+        return ftk_vcomm_error(parent, MPI_ERR_UNSUPPORTED_OPERATION);
+    const struct ftk_win *w = make(parent, &a, &rc);
+    if (!w)
+        return rc;
+    *(void **)baseptr = w->base;
+    *win = w->handle;
+    return rc;
+}
+
 /* ---- the end ------------------------------------------------------------------------- */
 
 static int free_window(struct ftk_win *w)
@@ -196,22 +220,19 @@ int ftk_mpi_Win_get_group(MPI_Win win, MPI_Group *group)
     return ftk_win_end(w, rc);
 }
 
-/* ---- what cannot be done ------------------------------------------------------------- */
-
-static int refuse(const struct ftk_win *w, const char *call)
-{
-    if (!ftk_log_is_rolling_back())
-        ftk_report(FTKIT_ERROR,
-            "rank %d: %s is not possible with the message log (log.enabled): windows have memory "
-            "of their own process, from MPI_Win_create, MPI_Win_allocate or MPI_Win_attach",
-            ftk_log.me, call);
-    return ftk_win_error(
-        w, ftk_log_is_rolling_back() ? ftk_log_error() : MPI_ERR_UNSUPPORTED_OPERATION);
-}
-
 int ftk_mpi_Win_shared_query(MPI_Win win, int rank, MPI_Aint *size, int *disp_unit, void *baseptr)
 {
     const struct ftk_win *w = ftk_win_find(win);
-    return w ? refuse(w, "MPI_Win_shared_query")
-             : PMPI_Win_shared_query(win, rank, size, disp_unit, baseptr);
+    if (!w)
+        return ftk_win_is_gone(win) ? ftk_log_error()
+                                    : PMPI_Win_shared_query(win, rank, size, disp_unit, baseptr);
+    if (ftk_log_is_rolling_back())
+        return ftk_log_error();
+    if (w->shared)
+        return ftk_win_end(w, ftk_win_shared_part(w, rank, size, disp_unit, baseptr));
+    ftk_report(FTKIT_ERROR,
+        "rank %d: MPI_Win_shared_query is not possible with the message log (log.enabled) and a "
+        "window that is not of MPI_Win_allocate_shared",
+        ftk_log.me);
+    return ftk_win_error(w, MPI_ERR_UNSUPPORTED_OPERATION);
 }

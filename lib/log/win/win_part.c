@@ -215,7 +215,6 @@ static void let_others_go(const struct ftk_contexts *seen)
 static int load(const struct ftk_section *in)
 {
     struct ftk_contexts seen = { 0 };
-    ftk_win_detached_forget();
     ftk_win_sweep();
     if (!in->as_many)
         return FTKIT_OK;
@@ -230,8 +229,9 @@ static int load(const struct ftk_section *in)
     return rc;
 }
 
-/* ---- the memory of MPI_Win_allocate, as a region ---------------------------------------
- * For each window: context and bytes in two words, then the bytes, padded to words. */
+/* ---- the memory of MPI_Win_allocate and MPI_Win_allocate_shared, as a region ------------
+ * For each window: context and bytes in two words, then words of shared memory, whose number is in
+ * the upper half of the context, then the bytes, padded to words. */
 
 enum { HEAD = 2 };
 
@@ -240,13 +240,24 @@ static size_t bytes_of(const struct ftk_win *w)
     return ftk_win_is_live(w) && w->allocated ? (size_t)w->place[w->vc->rank].size : 0;
 }
 
+/* All ranks of shared memory restore it together, also those without a byte of it. */
+static bool is_in_region(const struct ftk_win *w)
+{
+    return bytes_of(w) > 0 || (ftk_win_is_live(w) && w->shared);
+}
+
+static size_t head_of(const struct ftk_win *w)
+{
+    return (HEAD + ftk_win_shared_words(w)) * sizeof(uint64_t);
+}
+
 static int measure_memory(void *arg, size_t *bytes)
 {
     (void)arg;
     *bytes = 0;
     for (const struct ftk_win *w = ftk_wins; w; w = w->next)
-        if (bytes_of(w) > 0)
-            *bytes += HEAD * sizeof(uint64_t) + ftk_win_padded(bytes_of(w));
+        if (is_in_region(w))
+            *bytes += head_of(w) + ftk_win_padded(bytes_of(w));
     return FTKIT_OK;
 }
 
@@ -255,18 +266,33 @@ static int pack_memory(void *arg, void *to, size_t bytes)
     char *at = to;
     (void)arg;
     for (const struct ftk_win *w = ftk_wins; w; w = w->next) {
-        const size_t n = bytes_of(w);
-        const uint64_t head[HEAD] = { (uint64_t)w->vc->context, n };
-        if (n == 0)
+        const size_t n = bytes_of(w), head = head_of(w);
+        const uint64_t words[HEAD] = {
+            (uint64_t)w->vc->context | (uint64_t)ftk_win_shared_words(w) << 32, n
+        };
+        if (!is_in_region(w))
             continue;
-        memcpy(at, head, sizeof head);
-        memcpy(at + sizeof head, w->base, n);
-        memset(at + sizeof head + n, 0, ftk_win_padded(n) - n);
-        at += sizeof head + ftk_win_padded(n);
+        memcpy(at, words, sizeof words);
+        if (w->shared)
+            ftk_win_shared_save(w, at + sizeof words);
+        memcpy(at + head, w->base, n);
+        memset(at + head + n, 0, ftk_win_padded(n) - n);
+        at += head + ftk_win_padded(n);
     }
     return (size_t)(at - (char *)to) == bytes
                ? FTKIT_OK
                : ftk_fail(FTKIT_ERR_INTERNAL, "memory of windows: another size");
+}
+
+/* The bytes of a window that this process has, behind the words of shared memory. */
+static int unpack_one(struct ftk_win *w, const char *words, const char *at, size_t bytes)
+{
+    if (bytes_of(w) != bytes || (size_t)(at - words) != ftk_win_shared_words(w) * sizeof(uint64_t))
+        return ftk_fail(FTKIT_ERR_SIZE, "a window of the set has another size");
+    if (w->shared)
+        return ftk_win_shared_load(w, words, at, bytes);
+    memcpy(w->base, at, bytes);
+    return FTKIT_OK;
 }
 
 static int unpack_memory(void *arg, const void *from, size_t bytes)
@@ -279,15 +305,17 @@ static int unpack_memory(void *arg, const void *from, size_t bytes)
             return ftk_fail(FTKIT_ERR_FORMAT, "memory of windows: cut short");
         memcpy(head, at, sizeof head);
         at += sizeof head;
-        if (head[0] >= FTK_LOG_ALL || head[1] > (size_t)(end - at)
-            || ftk_win_padded(head[1]) > (size_t)(end - at))
+        const uint64_t context = head[0] & UINT32_MAX;
+        const size_t more = (size_t)(head[0] >> 32) * sizeof(uint64_t);
+        if (context >= FTK_LOG_ALL || more > (size_t)(end - at)
+            || head[1] > (size_t)(end - at) - more
+            || ftk_win_padded(head[1]) > (size_t)(end - at) - more)
             return ftk_fail(FTKIT_ERR_FORMAT, "memory of windows: damaged");
-        const struct ftk_win *w = ftk_win_in_context((int)head[0]);
-        if (w && bytes_of(w) != head[1])
-            return ftk_fail(FTKIT_ERR_SIZE, "a window of the set has another size");
-        if (w)
-            memcpy(w->base, at, head[1]);
-        at += ftk_win_padded(head[1]);
+        struct ftk_win *w = ftk_win_in_context((int)context);
+        int rc = w ? unpack_one(w, at, at + more, head[1]) : FTKIT_OK;
+        if (rc != FTKIT_OK)
+            return rc;
+        at += more + ftk_win_padded(head[1]);
     }
     return FTKIT_OK;
 }
