@@ -141,6 +141,15 @@ works('... by the call itself when the program waits for the files', 'callerror'
         or diag($j->{log});
 }
 
+# Wait until the log of the job in a directory has such a line, or for 30 s.
+sub await_line {
+    my ($work, $line) = @_;
+    for (my $end = time() + 30; time() < $end; sleep(0.005)) {
+        return if slurp("$work/log") =~ $line;
+    }
+    return;
+}
+
 # a file system that really is full, or becomes read-only, or vanishes: the run goes on
 sub mounted {
     my ($name, $error, $size, $work) = @_;
@@ -152,7 +161,10 @@ sub mounted {
     my $out = scratch() . '/out.mounted';
     unlink($out);
     my $j = job(env => { %each, FTKIT_LEVEL_HDF5_DIRECTORY => $dir }, args => ['-o', $out, @solver],
-        while => sub { $work->($dir) });
+        while => sub {
+            my ($own) = @_;
+            $work->($dir, sub { await_line($own, $error) });
+        });
     my $sets = sets($dir);
     system("umount -l '$dir'");
     ok($j->{rc} == 0 && slurp($out) eq $want && $j->{log} =~ $error
@@ -163,20 +175,19 @@ sub mounted {
 SKIP: {
     my $first = 'default.ftkit/set-*/manifest';
     mounted('a full file system', qr/no space left/, '16m', sub {
-        my ($dir) = @_;
+        my ($dir, $told) = @_;
         await_file("$dir/$first");
         system("head -c 14m /dev/zero >'$dir/ballast' 2>/dev/null");
-        sleep(0.15);
+        $told->();
         unlink("$dir/ballast");
     }) or skip('no right to mount', 2);
     mounted('a file system that becomes read-only', qr/I\/O error/, '64m', sub {
-        my ($dir) = @_;
+        my ($dir, $told) = @_;
         await_file("$dir/$first");
-        for (1 .. 50) { # not while a file is open for writing
+        for (my $end = time() + 30; time() < $end; sleep(0.003)) { # not while a file is open for writing
             last if !system("mount -o remount,ro '$dir' 2>/dev/null");
-            sleep(0.003);
         }
-        sleep(0.15);
+        $told->();
         system("mount -o remount,rw '$dir'");
     });
 }
