@@ -62,6 +62,10 @@ PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
 METIS_LIBS := $(if $(filter yes,$(METIS)),-lmetis) # of the ftkit program alone
 JANSSON_LIBS := $(if $(filter yes,$(JANSSON)),$(shell pkg-config --libs jansson)) # the same
 PKG_LIBS = $(shell pkg-config --libs $(PKGS)) $(HDF5_LIBS) -lpthread -lm
+# of tests that start many processes: a static HDF5, where there is one, is loaded in less time; not with
+# sanitizers: their linker gives no symbols of its sources, which tests/lib/state.c needs
+RUN_LIBS = $(if $(and $(HDF5_STATIC),$(if $(SAN),,1)),$(HDF5_STATIC) $(shell pkg-config --libs \
+    $(filter-out $(HDF5_PKG),$(PKGS))) -lpthread -lm,$(PKG_LIBS))
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
     -Wvla $(if $(WERROR),-Werror)
 ifeq ($(SAN),1)
@@ -292,7 +296,7 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libftkit.a
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/flt-examples/%: examples/%.c $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(TEST_LIB) $(RUN_LIBS) $(LDFLAGS)
 
 # -J: module files of the examples stay apart from that of ftkit
 $(FEX)/example.o: examples/fortran/example.f90 $(BUILD)/mpi.mk
@@ -313,7 +317,7 @@ $(BUILD)/examples/fortran/%: $(FEX)/%.o $(FEX_SHARED) $(BUILD)/libftkit_fortran.
 # with fault points, and with the layer, so that the message log can be switched on
 $(BUILD)/flt-examples/fortran/%: $(FEX)/%.o $(FEX_SHARED) $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
-	$(MPIFC) $(CC_OPT) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+	$(MPIFC) $(CC_OPT) -o $@ $^ $(RUN_LIBS) $(LDFLAGS)
 
 # ---- tests ------------------------------------------------------------------------------
 
@@ -322,7 +326,7 @@ FC_OBJ := $(BUILD)/ftests/helper.o $(if $(LAYER),$(BUILD)/ftests/messages.o)
 $(BUILD)/ftests/%: tests/fortran/%.f90 $(FC_OBJ) $(BUILD)/libftkit_fortran.a $(TEST_LIB)
 	@$(say) mkdir -p $(@D)/$*.mods
 	$(MPIFC) $(FFLAGS_ALL) -Wno-unused-parameter -I$(FMOD) -J$(@D)/$*.mods -o $@ $< $(FC_OBJ) \
-	    $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+	    $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(RUN_LIBS) $(LDFLAGS)
 # Old Fortran is what mpif.h asks for: one procedure is called with arguments of many types,
 # which is all that -w is silent about; the same source is compiled with warnings for the
 # modules.  gnu: COMMON is no error in it.
@@ -342,14 +346,14 @@ $(FBIND): $(wildcard tests/fortran/*.F90 tests/fortran/*.h tests/fortran/*.inc) 
 	$(MPIFC) -cpp -ffree-line-length-none $(CC_OPT) $(FFOR_$(lastword $(subst _, ,$(@F)))) \
 	    -Wno-compare-reals -Itests/fortran -I$(FMOD) -J$@.mods -o $@ $(FBIND_SRC) $(FC_OBJ) \
 	    $(if $(filter calls_% refused_% windows_%,$(@F)),$(LAYER)) $(BUILD)/libftkit_fortran.a $(TEST_LIB) \
-	    $(PKG_LIBS) $(LDFLAGS)
+	    $(RUN_LIBS) $(LDFLAGS)
 # what comes before libftkit_mpi wins
 $(BUILD)/ftests/past_%: tests/fortran/small.f90 tests/fortran/behind.c \
     $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
 	@$(say) mkdir -p $@.mods
 	$(MPICC) $(CFLAGS_ALL) -D$* -c -o $@.o tests/fortran/behind.c
 	$(MPIFC) $(FFLAGS_ALL) -I$(FMOD) -J$@.mods -Wl,--allow-multiple-definition -o $@ $< $@.o \
-	    $(LAYER) $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+	    $(LAYER) $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(RUN_LIBS) $(LDFLAGS)
 $(BUILD)/ftests/%.o: tests/fortran/%.c $(BUILD)/mpi.mk $(if $(LAYER),$(GEN)/stamp)
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(FCFLAGS) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -c $< -o $@
@@ -378,7 +382,7 @@ $(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so $(BUILD)/hang.so $(BUILD)/c
 $(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(BUILD)/state.o $(LAYER) $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -o $@ $< $(BUILD)/handles.o \
-	    $(BUILD)/state.o $(WRAPPED:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(PKG_LIBS) $(LDFLAGS)
+	    $(BUILD)/state.o $(WRAPPED:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(RUN_LIBS) $(LDFLAGS)
 # with the shared libraries, as programs of SHMEM have to be
 define build_shmem
 	@$(say) mkdir -p $(@D)
@@ -393,7 +397,7 @@ $(BUILD)/examples/shmem/%: examples/shmem/%.c $(SHMEM_OUT)
 $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
-	    $(PKG_LIBS) $(LDFLAGS)
+	    $(RUN_LIBS) $(LDFLAGS)
 $(addprefix $(BUILD)/bench/,apart log log_recover program replica win): $(LAYER)
 $(BUILD)/bench/shmem: tests/bench/shmem.c $(SHMEM_OUT)
 	$(build_shmem)

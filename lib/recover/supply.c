@@ -29,7 +29,7 @@
  * MPI_Comm_spawn() over several processes waits inside the runtime until each of them has come, for
  * ever if one has died before.  So process 0 spawns alone.  Then all make the communicators with
  * calls that a death ends.  All agree after each of them, because a process without the new
- * communicator cannot end the calls of the others on it.  A broadcast of process 0 ends the joining:
+ * communicator cannot end the calls of the others on it.  A broadcast of process 0 is the last step:
  * a spawned process that does not get it ends. */
 
 enum { SPAWN_TAG = 1, TAKEN = 1 };
