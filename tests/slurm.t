@@ -103,7 +103,7 @@ like(printed('a,b', '8,4', @five), qr/ --host a:8,b:4 /, '... or more');
 for my $tasks ('1(x3)', '2,1(x2)', 'many', '', '3(x', '2(x0)') {
     like(printed('a,b,c', $tasks, @five), qr/ --host a:2,b:2,c:1 /, "equal shares for '$tasks'");
 }
-like(printed('a,b,c', '3(x3)', '-n', 6), qr/ -n 8 /, 'spares for one of three nodes');
+like(printed('a,b,c', '3(x3)', '-n', 6), qr/ -n 9 /, 'spares for one of three nodes');
 like(printed('elsewhere', '5', @five), qr/ --host elsewhere:5 /, 'a single node elsewhere');
 like(printed('a,b', '4(x2)', @five), qr/plm_ssh_agent '\S*ftkit slurm-agent'/, 'by the agent');
 unlike(printed('a,b', '4(x2)', @five, '--host', 'x:5'), qr/slurm-agent|--host a/,
