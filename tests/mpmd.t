@@ -183,7 +183,7 @@ for my $wrong ([[':'], 'PROGRAM is missing'], [[':', '-n', 1], 'PROGRAM is missi
 }
 {
     my ($rc, $out) = command('run', '-n', 4, '--print', '--host', 'n1:2,n2:2', $a, ':', '-n', 4, '--host=n3:4,n4:4', $b);
-    like($out, qr/ -n 5 --host n1:2,n2:2 \S+ : .* -x FTKIT_SPARES_COUNT=1 .* -n 5 --host n3:4,n4:4 /,
-        'hosts behind a colon count as nodes: a spare for each node of four');
+    like($out, qr/ -n 6 --host n1:2,n2:2 \S+ : .* -x FTKIT_SPARES_COUNT=2 .* -n 6 --host n3:4,n4:4 /,
+        'hosts behind a colon count as nodes: spares for one of four');
 }
 done_testing();
