@@ -66,6 +66,34 @@ for my $point (qw(app.mid app.coll ckpt.sealed ckpt.voted recover.begin open.bui
         fault => "$point:$_:1:kill", like => qr/spawning 1 process/) for map { 2 * $_ } victims(2, 1);
 }
 
+# a failure while replacements join: the spawned process behind each of its steps, a rank between the
+# two agreements, rank 0 (which has spawned the process) behind them, and one of two spawned processes
+my %spawns = (spares => 0, env => { %files, FTKIT_RECOVER_SUPPLY => 'spawn, end' });
+my $twice = qr/spawning \d process.*spawning \d process/s;
+survives("spawn: the replacement dies behind step $_", %spawns, faults => 2, like => $twice,
+    fault => "app.step:1:9:kill,repair.join:0:$_:once\@1") for 2 .. 5;
+survives('spawn: rank 0 dies when it has spawned', %spawns, faults => 2, like => $twice,
+    fault => 'app.step:2:9:kill,repair.joined:0:1:kill');
+# here Open MPI may hang (docs/limits.md, Spawn): then the job is relaunched
+survives("spawn: a death before a merge, $_", %spawns, run => [], faults => 2, like => qr/spawning 1 process/,
+    fault => "app.step:2:9:kill,$_") for qw(repair.join:0:1:once@1 repair.met:1:1:kill);
+survives('spawn: one of two replacements dies', %spawns, faults => 3,
+    fault => 'app.step:1:9:kill,repair.shrink:2:1:kill,repair.join:1:2:once@1',
+    like => qr/spawning 2 processes.*spawning 2 processes/s);
+# an error that is no failure: the repair tries again, but not for ever
+survives('spawn: connecting fails in rank 0', %spawns, faults => 2, like => $twice,
+    fault => 'app.step:1:9:kill,repair.pair:0:1:EIO');
+$j = job(%spawns, fault => 'app.step:1:9:kill,repair.join:0:2:EIO@1');
+is(scalar(() = $j->{log} =~ /spawning 1 process/g), 3, 'spawn: replacements cannot join: three of them')
+    or diag($j->{log});
+ok($j->{rc} != 0 && $j->{log} =~ /a spawned process cannot join the job: .*0 spares left: the job has to be/s,
+    '... and the job ends, with the reason') or diag($j->{log});
+for my $handler (qw(own fatal)) {
+    $j = job(%spawns, program => build() . '/mpi/handlers', args => [$handler], fault => 'app.step:1:9:kill');
+    is("$j->{rc} " . join(' ', $j->{log} =~ /^handler: (\w+)/mg), '0' . ' kept' x 4,
+        "a replacement has the error handler of the program: $handler") or diag($j->{log});
+}
+
 # survivors fetch nothing, and the event log says what came from where
 my $events;
 survives('one rank lost: from its buddy', spares => 1, env => { %memory,

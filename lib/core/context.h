@@ -181,6 +181,9 @@ enum { FTK_REPEAT = 4 };
 /* Deaths of one rank at the same call that end the job. */
 enum { FTK_DEATHS = 3 };
 
+/* A repair spawns no more processes after this number of failures in a row. */
+enum { FTK_SPAWNS = 3 };
+
 /* Repairs in a row to the same set. */
 struct ftk_repeats {
     uint64_t of;    /* the set */
@@ -203,9 +206,9 @@ struct ftk_repair_state {
     int local_error;     /* of this rank in the last attempt to repair: ftk_repair_flaw() */
     char local_why[FTK_DETAIL_MAX]; /* ... its detail */
     int differs;                    /* enum ftk_differs */
-    bool ambiguous;    /* that attempt found an ambiguous match: all ranks have to roll back */
-    bool spawned;      /* this process was started by a repair */
-    bool spawn_failed; /* spawning does not work here */
+    bool ambiguous;   /* that attempt found an ambiguous match: all ranks have to roll back */
+    bool spawned;     /* this process was started by a repair */
+    int spawn_failed; /* failed spawns in a row; FTK_SPAWNS: spawning does not work here */
     struct ftk_repeats repeats;
     int corrupt;        /* own damaged segments since the last set, see ftk_drop_own() */
     uint64_t unusable;  /* the set that this rank has given up in memory; 0: none */

@@ -23,10 +23,16 @@ static inline void ftk_repair_ambiguous(struct ftkit_ctx *ctx)
     ctx->repair.ambiguous = true;
 }
 
-/* Whether an error of spawning would come again. */
+/* A spawn has failed.  again: the error would come again. */
 static inline void ftk_repair_spawn_failed(struct ftkit_ctx *ctx, bool again)
 {
-    ctx->repair.spawn_failed = again;
+    ctx->repair.spawn_failed = again ? FTK_SPAWNS : ctx->repair.spawn_failed + 1;
+}
+
+/* A spawn has worked. */
+static inline void ftk_repair_spawn_works(struct ftkit_ctx *ctx)
+{
+    ctx->repair.spawn_failed = 0;
 }
 
 /* A new epoch begins: the census of the last repair is over. */
@@ -35,7 +41,7 @@ static inline void ftk_repair_new_epoch(struct ftkit_ctx *ctx)
     ftk_repair_flaw(ctx, FTKIT_OK);
     ctx->repair.ambiguous = false;
     ctx->repair.differs = FTK_DIFFERS_NOT;
-    ctx->repair.spawn_failed = false;
+    ctx->repair.spawn_failed = 0;
 }
 
 /* ---- the history of repairs ---------------------------------------------------------------- */

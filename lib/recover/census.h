@@ -39,7 +39,7 @@ struct ftk_census_entry {
     int epoch;
     struct ftk_repeats repeats;
     int progressed;             /* before the first set: the rank has left its initial state */
-    int spawn_failed;           /* spawning was tried and does not work here */
+    int spawn_failed;           /* spawns that have failed in a row */
     uint64_t unusable;          /* set that this rank has given up in memory, 0: none */
     struct ftk_run_end process; /* the process, without its end */
     int nsegs;

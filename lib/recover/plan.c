@@ -19,7 +19,7 @@ static void draw_facts(struct ftk_facts *f)
     for (int i = 0; i < f->c->n; i++) {
         const struct ftk_census_entry *e = &f->c->entries[i];
         f->epoch = e->epoch > f->epoch ? e->epoch : f->epoch;
-        f->spawn_failed = f->spawn_failed || e->spawn_failed;
+        f->spawn_failed = f->spawn_failed || e->spawn_failed >= FTK_SPAWNS;
         f->all = f->all || e->ambiguous || e->differs == FTK_DIFFERS_ALL;
         f->of_earlier_job = f->of_earlier_job || e->of_earlier_job;
         if (e->rank < 0) {

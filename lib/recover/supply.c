@@ -28,9 +28,13 @@
 /* ---- spawn ------------------------------------------------------------------------------
  * MPI_Comm_spawn() over several processes waits inside the runtime until each of them has come, for
  * ever if one has died before.  So process 0 spawns alone.  Then all make the communicators with
- * calls that a death ends.  All agree after each of them, because a process without the new
- * communicator cannot end the calls of the others on it.  A broadcast of process 0 is the last step:
- * a spawned process that does not get it ends. */
+ * calls that a death ends, but for two cases (docs/limits.md, Spawn).  All agree after each of them,
+ * because a process without the new communicator cannot end the calls of the others on it.  A
+ * broadcast of process 0 is the last step: a spawned process that does not get it ends.
+ *
+ * After a death Open MPI may return any error, and an error in a spawned process looks like its
+ * death.  So a repair tries again after each error, but gives up after FTK_SPAWNS in a row.  Only
+ * an error of MPI_Comm_spawn itself comes again: no such program, no slots. */
 
 enum { SPAWN_TAG = 1, TAKEN = 1 };
 
@@ -113,24 +117,45 @@ static int make_info(
     return rc;
 }
 
+/* Process 0 and the spawned processes meet before each step that follows: a death inside a merge may
+ * hang Open MPI.  An MPI error code. */
+static int meet(MPI_Comm pair)
+{
+    const struct ftk_sure s = { pair, NULL, "waiting for spawned processes" };
+    return ftk_sure_meet(&s) == FTKIT_OK ? MPI_SUCCESS : ftk_mpi_failure_code();
+}
+
 /* Make one communicator of process 0 and of the processes that are spawned.  Collective over them.
  * *inter becomes MPI_COMM_NULL.  An MPI error code. */
 static int make_pair(MPI_Comm *inter, bool spawned, int n, int me, MPI_Comm *pair)
 {
     int rc = MPI_Comm_set_errhandler(*inter, MPI_ERRORS_RETURN);
+    if (rc == MPI_SUCCESS && FTK_FAULT("repair.pair"))
+        rc = MPI_ERR_OTHER;
     if (rc == MPI_SUCCESS)
         rc = MPI_Intercomm_merge(*inter, spawned, pair);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(*pair, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
         rc = check_merged(*pair, n, me);
+    if (rc != MPI_SUCCESS) { /* no process waits for this one */
+        ftk_mpi_revoke(*inter);
+        ftk_mpi_revoke(*pair);
+    }
     ftk_mpi_free(inter);
     return rc;
 }
 
-/* In process 0: spawn n processes.  An MPI error code. */
-static int spawn(const struct ftkit_ctx *ctx, int program, int n, MPI_Comm *pair)
+/* The result of process 0. */
+struct spawned {
+    int rc;    /* an MPI error code */
+    int again; /* the error would come again */
+};
+
+/* In process 0: spawn n processes. */
+static struct spawned spawn(const struct ftkit_ctx *ctx, int program, int n, MPI_Comm *pair)
 {
+    bool again = false;
     struct ftk_command c;
     char *text = NULL, below[sizeof DIRECTORY + 1 + FTK_PATH_MAX];
     const char *command = NULL;
@@ -144,9 +169,11 @@ static int spawn(const struct ftkit_ctx *ctx, int program, int n, MPI_Comm *pair
         rc = MPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
         rc = make_info(ctx, program, &c, &info);
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS) {
         rc = MPI_Comm_spawn(args ? command : "/nonexistent", args ? args : MPI_ARGV_NULL, n, info,
             0, self, &inter, MPI_ERRCODES_IGNORE);
+        again = rc != MPI_SUCCESS && !ftk_mpi_is_failure(rc);
+    }
     if (rc == MPI_SUCCESS)
         rc = make_pair(&inter, false, n + 1, 0, pair);
     ftk_mpi_free(&self);
@@ -155,7 +182,7 @@ static int spawn(const struct ftkit_ctx *ctx, int program, int n, MPI_Comm *pair
     free(args);
     ftk_command_free(&c);
     free(text);
-    return rc;
+    return (struct spawned){ rc, again };
 }
 
 /* What a process has of the communicators with the spawned processes. */
@@ -213,13 +240,27 @@ static int connect_all(MPI_Comm s, int n, struct joining *j)
     int rc = MPI_Comm_rank(s, &me);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_size(s, &size);
+    if (rc == MPI_SUCCESS && me == 0)
+        rc = meet(j->pair);
     if (rc == MPI_SUCCESS)
         rc = meet_other(j, s, 1);
+    if (rc == MPI_SUCCESS && me == 0)
+        rc = meet(j->pair);
     rc = decide(s, j, rc);
+    (void)FTK_FAULT("repair.met");
     if (rc == MPI_SUCCESS)
         rc = decide(s, j, merge(j, false, size + n, me));
     (void)FTK_FAULT("repair.joined");
     return rc;
+}
+
+/* In process 0: tell the spawned processes that they have joined. */
+static void take(struct joining *j)
+{
+    const struct ftk_sure pair = { j->pair, NULL, "taking spawned processes" };
+    int taken = TAKEN;
+    if (j->pair != MPI_COMM_NULL && ftk_sure_bcast(&pair, 0, &taken, sizeof taken) != FTKIT_OK)
+        ftk_mpi_revoke(j->pair); /* they end, and their end shows in the next steps, on merged */
 }
 
 int ftk_supply_spawn(
@@ -227,30 +268,24 @@ int ftk_supply_spawn(
 {
     struct joining j = { MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL, false };
     const struct ftk_sure all = { s, NULL, "spawning replacements" };
-    int me = 0, taken = TAKEN;
-    int mrc = MPI_Comm_rank(s, &me);
-    if (mrc == MPI_SUCCESS && me == 0)
-        mrc = spawn(ctx, program, n, &j.pair);
-    int rc = ftk_sure_bcast(&all, 0, &mrc, sizeof mrc);
+    struct spawned got = { MPI_SUCCESS, false };
+    int me = 0;
+    got.rc = MPI_Comm_rank(s, &me);
+    if (got.rc == MPI_SUCCESS && me == 0)
+        got = spawn(ctx, program, n, &j.pair);
+    int rc = ftk_sure_bcast(&all, 0, &got, sizeof got);
     (void)FTK_FAULT("repair.spawned");
-    bool again = mrc != MPI_SUCCESS && !ftk_mpi_is_failure(mrc);
-    if (rc == FTKIT_OK && mrc == MPI_SUCCESS) {
-        mrc = connect_all(s, n, &j);
-        /* after a death Open MPI may return other errors; process 0 knows of all deaths */
-        again =
-            mrc != MPI_SUCCESS && me == 0 && !ftk_mpi_has_failed(s) && !ftk_mpi_has_failed(j.pair);
-    }
-    if (rc == FTKIT_OK && mrc != MPI_SUCCESS) {
-        /* an error that is not the failure of a process would come again: do not try again */
-        ftk_repair_spawn_failed(ctx, again);
-        rc = ftk_fail_mpi(mrc, "spawning replacements");
+    if (rc == FTKIT_OK && got.rc == MPI_SUCCESS)
+        got.rc = connect_all(s, n, &j);
+    if (rc == FTKIT_OK && got.rc != MPI_SUCCESS) {
+        ftk_repair_spawn_failed(ctx, got.again);
+        rc = ftk_fail_mpi(got.rc, "spawning replacements");
     }
     if (rc != FTKIT_OK) {
         give_up(&j);
-    } else if (j.pair != MPI_COMM_NULL) {
-        /* a failure shows in the steps that follow, on merged */
-        const struct ftk_sure pair = { j.pair, NULL, "taking spawned processes" };
-        (void)ftk_sure_bcast(&pair, 0, &taken, sizeof taken);
+    } else {
+        ftk_repair_spawn_works(ctx);
+        take(&j);
     }
     ftk_mpi_free(&j.pair);
     ftk_mpi_free(&j.inter);
@@ -328,40 +363,87 @@ const char *ftk_supply_directory(void)
     return directory ? directory : "";
 }
 
-/* Join the processes that have spawned this one.  FTKIT_ERR_MPI: the repair was given up. */
-static int join(struct joining *j)
+/* A step of joining has ended with rc. */
+static int joined(int rc)
+{
+    return rc == MPI_SUCCESS && FTK_FAULT("repair.join") ? MPI_ERR_OTHER : rc;
+}
+
+/* Make the communicators with the processes that have spawned this one.  An MPI error code. */
+static int connect_spawned(struct joining *j)
 {
     MPI_Comm parent = MPI_COMM_NULL;
-    int me = 0, n = 0, taken = 0, all = 0;
-    int rc = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_get_parent(&parent);
+    int me = 0, n = 0, all = 0;
+    int rc = joined(MPI_Comm_get_parent(&parent));
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_rank(MPI_COMM_WORLD, &me);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_size(MPI_COMM_WORLD, &n);
     if (rc == MPI_SUCCESS)
-        rc = make_pair(&parent, true, n + 1, me + 1, &j->pair);
+        rc = joined(make_pair(&parent, true, n + 1, me + 1, &j->pair));
     if (rc == MPI_SUCCESS)
-        rc = meet_other(j, MPI_COMM_WORLD, 0);
+        rc = meet(j->pair);
+    if (rc == MPI_SUCCESS)
+        rc = joined(meet_other(j, MPI_COMM_WORLD, 0));
+    if (rc == MPI_SUCCESS)
+        rc = meet(j->pair);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_remote_size(j->inter, &all);
     if (rc == MPI_SUCCESS)
-        rc = merge(j, true, all + n, all + me);
-    if (rc != MPI_SUCCESS)
-        return ftk_fail_mpi(rc, "joining the job");
+        rc = joined(merge(j, true, all + n, all + me));
+    return rc;
+}
+
+/* Join the processes that have spawned this one; own: to the error of this process.  FTKIT_ERR_MPI:
+ * the repair was given up. */
+static int join(struct joining *j, bool *own)
+{
+    int taken = 0;
+    const int mrc = connect_spawned(j);
+    *own = mrc != MPI_SUCCESS && !ftk_mpi_is_failure(mrc);
+    if (mrc != MPI_SUCCESS)
+        return ftk_fail_mpi(mrc, "joining the job");
     const struct ftk_sure pair = { j->pair, NULL, "joining the job" };
-    return ftk_sure_bcast(&pair, 0, &taken, sizeof taken);
+    const int rc = ftk_sure_bcast(&pair, 0, &taken, sizeof taken);
+    return rc == FTKIT_OK && joined(MPI_SUCCESS) != MPI_SUCCESS
+               ? ftk_fail_mpi(MPI_ERR_OTHER, "joining the job")
+               : rc;
+}
+
+/* Join, while errors on MPI_COMM_WORLD, too, are returned.  Then the program has its handler again:
+ * the library saves that handler later. */
+static int join_quietly(struct joining *j, bool *own)
+{
+    MPI_Errhandler old = MPI_ERRHANDLER_NULL;
+    int mrc = MPI_Comm_get_errhandler(MPI_COMM_WORLD, &old);
+    if (mrc == MPI_SUCCESS)
+        mrc = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    const int rc = mrc == MPI_SUCCESS ? join(j, own) : FTKIT_OK;
+    if (rc != FTKIT_OK)
+        return rc;
+    if (mrc == MPI_SUCCESS)
+        mrc = MPI_Comm_set_errhandler(MPI_COMM_WORLD, old);
+    if (mrc == MPI_SUCCESS && old != MPI_ERRORS_ARE_FATAL && old != MPI_ERRORS_RETURN)
+        mrc = MPI_Errhandler_free(&old); /* only the reference */
+    *own = mrc != MPI_SUCCESS;
+    return mrc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(mrc, "the error handler of MPI_COMM_WORLD");
 }
 
 int ftk_supply_join(MPI_Comm *merged, uint64_t *job)
 {
     struct joining j = { MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL, false };
     const char *mark = getenv(SPAWN_MARK);
-    const int rc = join(&j);
+    bool own = false;
+    const int rc = join_quietly(&j, &own);
     atomic_store(&arrived, true);
     if (rc != FTKIT_OK) { /* nobody knows this process; with another code mpirun ends the job */
-        ftk_report(FTKIT_DEBUG, "a spawned process is not needed any more: %s", ftk_detail_text());
+        give_up(&j);
+        if (own)
+            ftk_report(
+                FTKIT_WARNING, "a spawned process cannot join the job: %s", ftk_detail_text());
+        else
+            ftk_report(
+                FTKIT_DEBUG, "a spawned process is not needed any more: %s", ftk_detail_text());
         _exit(0);
     }
     ftk_mpi_free(&j.pair);
