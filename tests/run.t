@@ -266,6 +266,13 @@ SKIP: {
         like($err, qr/^ftkit run: the name of node 'no-such-node\.invalid' does not resolve on this node \(.+\): look at/m,
             '... is named');
         unlike($err, qr/name of node 'localhost/, '... and no other one');
+        for my $name ('user@no-such-node.invalid', '+n0', 'node[1-2]') {
+            job($ftkit, 'run', '-n', 1, '--spares', 0, '--no-relaunch', '--host', $name, 'true');
+            unlike($err, qr/does not resolve on this node/, "... nor $name, which is more than a name");
+        }
+        job($ftkit, 'run', '-n', 2, '--spares', 0, '--relaunch', 2, '--host',
+            'no-such-node.invalid,nor-this.invalid', 'true');
+        is(scalar(() = $err =~ /does not resolve on this node/g), 1, '... once in a run, and the first one');
         local $ENV{FTKIT_SPARES_COUNT} = 3;
         local $ENV{FTKIT_REPORT_STDERR} = 'none';
         local $ENV{FTKIT_LEVEL_HDF5_KEEP} = 5;

@@ -84,13 +84,20 @@ void ftk_nodes_named(const struct ftk_run *r, struct ftk_list *names)
         names_of_options(names, &r->parts[k].options);
 }
 
+/* A name server that does not answer takes some seconds for each name. */
+#define RESOLVE_S 5.0
+
 void ftk_nodes_say_unresolved(const struct ftk_run *r)
 {
     struct ftk_list names = { 0 };
+    const double end = ftk_now_s() + RESOLVE_S;
+    int rc = 0;
     ftk_nodes_named(r, &names);
-    for (size_t i = 0; i < names.n; i++) {
+    for (size_t i = 0; i < names.n && rc == 0 && ftk_now_s() < end; i++) {
         struct addrinfo *found = NULL;
-        const int rc = getaddrinfo(names.v[i], NULL, NULL, &found);
+        if (strpbrk(names.v[i], "@+^["))
+            continue; /* a user with a node, or several nodes */
+        rc = getaddrinfo(names.v[i], NULL, NULL, &found);
         if (rc == 0)
             freeaddrinfo(found);
         else

@@ -63,6 +63,14 @@ static int lost_while_halting(const struct ftk_try *a)
     return TOOL_HALTED;
 }
 
+/* Whether mpirun has ended badly, and no process of the job was ever seen. */
+static bool has_no_process(const struct ftk_try *a)
+{
+    const struct ftk_state_facts *facts = ftk_state_facts(a->state);
+    return ftk_try_verdict(a) != 0 && !facts->opened && !facts->met
+           && ftk_state_ends(a->state) == 0;
+}
+
 static void log_end(const struct ftk_try *a, bool again)
 {
     char how[512] = "well";
@@ -78,6 +86,7 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
     double end = r->timeout_s > 0 ? ftk_now_s() + r->timeout_s : 1e300;
     struct ftk_past past = { 0 };
     bool opened = false; /* a context, in any attempt */
+    bool looked = false; /* at the names of the nodes */
     ftk_past_begin(r, &past);
     ftk_asks_begin(r);
     ftk_input_begin(r);
@@ -89,8 +98,10 @@ static int run_all(struct ftk_run *r, const sigset_t *set)
             return rc;
         bool again = false;
         opened = opened || ftk_state_facts(a.state)->opened;
-        if (!opened && ftk_try_verdict(&a) != 0)
+        if (!opened && !looked && has_no_process(&a)) {
             ftk_nodes_say_unresolved(r);
+            looked = true;
+        }
         if (ftk_try_lost(&a)) {
             rc = ftk_try_verdict(&a);
             const bool halts = a.halting || ftk_state_halts(a.state);
