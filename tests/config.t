@@ -212,7 +212,11 @@ my @odd = ([{}, ['--ranks', 4], qr/on one node, and so is the copy.*\n.*needs th
     [{ FTKIT_RECOVER_SUPPLY => 'spare, end' }, [@eight, '--spares', 0],
         qr/spares\.count: no spare, and recover\.supply has neither/],
     [{ FTKIT_RECOVER_SUPPLY => 'spare, end' }, [@eight, '--spares', 2],
-        qr/2 spares for a node with 8 ranks, .*; give 8/]);
+        qr/1 spare on other nodes for a node with 8 ranks, .*; give 10/],
+    [{ FTKIT_RECOVER_SUPPLY => 'spare, end' }, [@eight, '--spares', 8],
+        qr/7 spares on other nodes for a node with 8 ranks, .*; give 10/],
+    [{ FTKIT_RECOVER_SUPPLY => 'spare, end' }, ['--ranks', 4, '--nodes', 2],
+        qr/1 spare on other nodes for a node with 2 ranks, .*; give 4/]);
 @odd = grep { $_->[2] !~ /spares?|49 GiB/ } @odd if !$ulfm;
 for my $case (@odd) {
     my ($env, $args, $why) = @$case;
@@ -240,6 +244,12 @@ for my $case (['spare, spawn, end', [qw(--ranks 4 --spares 1 --nodes 2)], '2 ran
     my $what = $text =~ /A lost node takes its MPI daemon along/ ? 'All processes of a' : 'A';
     $says ? like($text, qr/^  $what node with $says\.$/m, "@$args, $supply: $says")
         : unlike($text, qr/$lost/, "@$args, $supply: enough spares, or no other node");
+}
+for my $enough ([64, 8, 10], [4, 2, 4]) {
+    my ($ranks, $nodes, $spares) = @$enough;
+    next if !$ulfm;
+    config({ FTKIT_RECOVER_SUPPLY => 'spare, end' }, '--ranks', $ranks, '--nodes', $nodes, '--spares', $spares);
+    unlike(warns(), qr/spares\.count/, "... and none with $spares spares for $ranks ranks on $nodes nodes");
 }
 if (!$ulfm) {
     config(@eight);

@@ -53,6 +53,9 @@ struct ftk_job {
 struct ftk_job *ftk_job_make(
     const struct ftk_ask *ask, struct ftk_config *cfg, struct ftk_config_origin *origin, int *code);
 void ftk_job_free(struct ftk_job *job);
+/* Ranks that have no spare after the loss of a node, for the node with most of them: *worst
+ * (config_text.c). */
+int ftk_job_missing(const struct ftk_world *w, int *worst);
 /* Add what is odd about the job to its warnings (config_warn.c). */
 void ftk_job_warn(struct ftk_job *job);
 

@@ -132,18 +132,26 @@ static void loss_text(const struct ftk_survival *s, char out[64])
         s->k, (s->k == 1 ? one : more)[s->loss]);
 }
 
-/* The node whose loss leaves most ranks without a spare: a spare of this node is lost, too. */
+/* A spare of the lost node is lost, too. */
+int ftk_job_missing(const struct ftk_world *w, int *worst)
+{
+    int missing = 0;
+    *worst = 0;
+    for (int n = 0; n < w->nnodes; n++) {
+        int more = w->first[n + 1] - w->first[n] - (w->nspares - w->spares[n]);
+        *worst = more > missing ? n : *worst;
+        missing = more > missing ? more : missing;
+    }
+    return missing;
+}
+
 static void print_spares(const struct ftk_job *job, FILE *out)
 {
     const struct ftk_world *w = &job->w;
     const struct ftk_config *c = job->cfg;
-    int worst = 0, missing = 0;
+    int worst = 0;
     const char *then = "the job ends, and ftkit run relaunches it";
-    for (int n = 0; n < w->nnodes; n++) {
-        int more = w->first[n + 1] - w->first[n] - (w->nspares - w->spares[n]);
-        worst = more > missing ? n : worst;
-        missing = more > missing ? more : missing;
-    }
+    const int missing = ftk_job_missing(w, &worst);
     const int ranks = w->first[worst + 1] - w->first[worst];
     if (missing == 0)
         return;

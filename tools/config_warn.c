@@ -14,10 +14,18 @@ static bool supplies_more(const struct ftk_config *c)
     return false;
 }
 
+/* Spares with which the loss of any node leaves enough, if all nodes have the same numbers of
+ * processes.  For two nodes ftkit run chooses fewer. */
+static int enough(const struct ftk_world *w)
+{
+    return w->nnodes == 2 ? w->nranks : ftk_mpirun_spares(w->nranks, w->nnodes);
+}
+
 static void look_at_launch(struct ftk_job *job)
 {
     const struct ftk_world *w = &job->w;
     const struct ftk_config *c = job->cfg;
+    int worst = 0;
     if (!w->repairs) {
         WARN(job, "this ftkit is built for an MPI without ULFM: no failure is repaired in the job, "
                   "each one is a relaunch by ftkit run");
@@ -26,11 +34,13 @@ static void look_at_launch(struct ftk_job *job)
     if (w->nspares == 0 && !supplies_more(c))
         WARN(job, "spares.count: no spare, and recover.supply has neither spawn nor shrink: each "
                   "failure ends the job, and ftkit run relaunches it; give spares");
-    else if (w->nnodes > 1 && w->nspares < job->most_ranks && !supplies_more(c))
+    else if (w->nnodes > 1 && ftk_job_missing(w, &worst) > 0 && !supplies_more(c))
         WARN(job,
-            "spares.count: %d spare%s for a node with %d ranks, and recover.supply has neither "
-            "spawn nor shrink: the loss of all processes of a node ends the job; give %d",
-            w->nspares, FTK_S(w->nspares), job->most_ranks, job->most_ranks);
+            "spares.count: %d spare%s on other nodes for a node with %d rank%s, and recover.supply has "
+            "neither spawn nor shrink: the loss of all processes of a node ends the job; give %d",
+            w->nspares - w->spares[worst], FTK_S(w->nspares - w->spares[worst]),
+            w->first[worst + 1] - w->first[worst], FTK_S(w->first[worst + 1] - w->first[worst]),
+            enough(w));
 }
 
 /* Number of ranks whose copies, or whose parity group, do not leave their node. */
