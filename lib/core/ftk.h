@@ -68,10 +68,10 @@ uint64_t ftk_random(void);
 /* ---- Fault points -----------------------------------------------------------------------
  * Named points at which tests inject failures.  FTKIT_FAULT has a comma-separated list of
  * point:rank:nth:action[@incarnation].  rank, nth and incarnation (0 when not given) may be
- * *.  action is kill, once, node, stop, slow, late, exit, vanish, quick, abort, mpiabort, loop, or the
- * name of an errno (EIO, ENOSPC ...), with which the code at the point then fails.  node: all
- * processes of an emulated node are killed, and its daemon.  once: only the first process of the job
- * is killed.  late: a pause of up to 3 ms.  Each
+ * *.  action is kill, once, node, stop, slow, late, exit, vanish, quick, abort, mpiabort, loop, or
+ * the name of an errno (EIO, ENOSPC ...), with which the code at the point then fails.  node: all
+ * processes of an emulated node are killed, and its daemon.  once: only the first process of the
+ * job is killed.  late: a pause of up to 3 ms.  Each
  * other fault that happens is a line in the file FTKIT_FAULT_LOG, each visit of a point a line in
  * the file FTKIT_FAULT_TRACE.
  * Outside test builds the macro is the constant 0. */

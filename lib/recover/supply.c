@@ -28,8 +28,8 @@
 /* ---- spawn ------------------------------------------------------------------------------
  * MPI_Comm_spawn() over several processes waits inside the runtime until each of them has come, for
  * ever if one has died before.  So process 0 spawns alone.  Then all make the communicators with
- * calls that a death ends, but for two cases (docs/limits.md, Spawn).  All agree after each of them,
- * because a process without the new communicator cannot end the calls of the others on it.  A
+ * calls that a death ends, but for two cases (docs/limits.md, Spawn).  All agree after each of
+ * them, because a process without the new communicator cannot end the calls of the others on it.  A
  * broadcast of process 0 is the last step: a spawned process that does not get it ends.
  *
  * After a death Open MPI may return any error, and an error in a spawned process looks like its
@@ -117,8 +117,8 @@ static int make_info(
     return rc;
 }
 
-/* Process 0 and the spawned processes meet before each step that follows: a death inside a merge may
- * hang Open MPI.  An MPI error code. */
+/* Process 0 and the spawned processes meet before each step that follows: a death inside a merge
+ * may hang Open MPI.  An MPI error code. */
 static int meet(MPI_Comm pair)
 {
     const struct ftk_sure s = { pair, NULL, "waiting for spawned processes" };
