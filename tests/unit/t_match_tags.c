@@ -373,6 +373,57 @@ static void of_earlier_version(void **state)
     close_log();
 }
 
+/* ---- in a wait of MPI_Probe ------------------------------------------------------------------- */
+
+/* The only part of the log.  It does its work in the first wait of a call. */
+static void in_first_wait(ftk_look_fn *f)
+{
+    ftk_parts.progress[0] = f;
+    ftk_parts.progress[1] = NULL;
+}
+
+static size_t count_of(uint64_t line, uint32_t kind, uint32_t number, int tag)
+{
+    size_t n, found = 0;
+    const struct ftk_det *v = ftk_det_own(line, &n);
+    for (size_t i = 0; i < n; i++)
+        found += v[i].kind == kind && v[i].n == number && v[i].b == tag;
+    return found;
+}
+
+static void commit_now(void)
+{
+    in_first_wait(NULL);
+    ftk_log.line.count++;
+    ftk_part_det.line(FTK_PASS_CUT, false);
+    ftk_part_receives.line(FTK_PASS_CUT, false);
+    arrive_one(&sent[2]);
+}
+
+/* A line apart is committed while MPI_Probe waits.  The determinant has the number of the probe in
+ * each of the two intervals. */
+static void committed_in_probe(void **state)
+{
+    static struct stepping s;
+    MPI_Status st;
+    (void)state;
+    begin_case(&s, 3);
+    sent[0] = message_of(0, 1, 0, true);
+    sent[1] = message_of(0, 1, 1, false);
+    sent[2] = message_of(0, 1, 2, false);
+    (void)receive_as(&any_source, -1);
+    arrive_all(0, 2);
+    EXPECT(ftk_mpi_Probe(1, MPI_ANY_TAG, handle[0], &st) == MPI_SUCCESS && st.MPI_TAG == 1);
+    EXPECT(step_test(receive_as(&from_one, -1)) == 1);
+    EXPECT(ftk_part_receives.cut(true) == FTKIT_OK);
+    in_first_wait(commit_now);
+    EXPECT(ftk_mpi_Probe(1, MPI_ANY_TAG, handle[0], &st) == MPI_SUCCESS && st.MPI_TAG == 2);
+    EXPECT(ftk_log.line.count == 2);
+    EXPECT(count_of(1, FTK_DET_PROBED, 2, 2) == 1);
+    EXPECT(count_of(2, FTK_DET_PROBED, 1, 2) == 1);
+    close_log();
+}
+
 static int tests(void)
 {
     const struct CMUnitTest all[] = { cmocka_unit_test(next_of_source),
@@ -381,7 +432,7 @@ static int tests(void)
         cmocka_unit_test(cancelled_behind_any_tag), cmocka_unit_test(doubt_of_any_tag),
         cmocka_unit_test(doubt_about_any_tag), cmocka_unit_test(doubt_and_aside),
         cmocka_unit_test(found_with_its_tag), cmocka_unit_test(nothing_recorded),
-        cmocka_unit_test(of_earlier_version) };
+        cmocka_unit_test(of_earlier_version), cmocka_unit_test(committed_in_probe) };
     return cmocka_run_group_tests_name("matching with any tag", all, NULL, NULL);
 }
 

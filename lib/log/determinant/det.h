@@ -74,12 +74,14 @@ bool ftk_det_match(uint32_t number, int *source, int *tag);
  * r->recv.want gets the message that the probe has found. */
 uint32_t ftk_det_begun(struct ftk_req *r);
 void ftk_det_cancelled(uint32_t number, bool cancelled);
-/* The next blocking probe of any tag that names its source: its number, 0: before the line.
- * *known: a determinant gives the tag in want. */
-uint32_t ftk_det_probes(struct ftk_envelope *want, bool *known);
-/* FTK_DET_TAG, FTK_DET_PROBED: the receive or the probe with that number has got or found a
- * message. */
-void ftk_det_tagged(uint32_t kind, uint32_t number, int source, int tag);
+/* The next blocking probe of any tag that names its source.  Whether it has a number: not before
+ * the line.  *known: a determinant gives the tag in want.  A line apart may be committed before the
+ * probe has an outcome, so its caller does not keep the number: it is that of the last probe. */
+bool ftk_det_probes(struct ftk_envelope *want, bool *known);
+/* That probe has found a message. */
+void ftk_det_found_tag(int source, int tag);
+/* The receive with that number has got a message. */
+void ftk_det_tagged(uint32_t number, int source, int tag);
 
 /* The outcome that a probe or a test has to have: FTK_DET_FREE: any; FTK_DET_NOTHING: it fails;
  * FTK_DET_THIS: that of *d; for SOME d->a MORE follow *d. */

@@ -38,7 +38,8 @@ int ftk_det_at_line(const uint32_t *wildcards, size_t nw, const uint32_t *receiv
     at_line.n = ftk_det_n();
     const bool first = copy_numbers(FTK_DET_WILDCARDS, wildcards, nw);
     const bool second = copy_numbers(FTK_DET_RECEIVES, receives, nr);
-    return copy_numbers(FTK_DET_PROBES, NULL, 0) && first && second /* no probe is under way */
+    /* no probe is under way here; one may be when the line is committed */
+    return copy_numbers(FTK_DET_PROBES, NULL, 0) && first && second
                ? FTKIT_OK
                : ftk_fail(FTKIT_ERR_NOMEM, "determinants");
 }

@@ -101,13 +101,23 @@ void ftk_det_cancelled(uint32_t number, bool cancelled)
     recorded();
 }
 
-void ftk_det_tagged(uint32_t kind, uint32_t number, int source, int tag)
+static void tagged(uint32_t kind, uint32_t number, int source, int tag)
 {
     if (!ftk_det_counts() || number == 0)
         return;
     ftk_det_before_send();
     ftk_det_append((struct ftk_det){ kind, number, source, tag });
     recorded();
+}
+
+void ftk_det_tagged(uint32_t number, int source, int tag)
+{
+    tagged(FTK_DET_TAG, number, source, tag);
+}
+
+void ftk_det_found_tag(int source, int tag)
+{
+    tagged(FTK_DET_PROBED, ftk_det_course.begun[FTK_DET_PROBES], source, tag);
 }
 
 void ftk_det_found(uint32_t kind, int a, int b)

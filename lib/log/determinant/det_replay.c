@@ -184,16 +184,16 @@ uint32_t ftk_det_begun(struct ftk_req *r)
     return number;
 }
 
-uint32_t ftk_det_probes(struct ftk_envelope *want, bool *known)
+bool ftk_det_probes(struct ftk_envelope *want, bool *known)
 {
     *known = false;
     if (!ftk_det_counts())
-        return 0;
+        return false;
     const uint32_t number = ++ftk_det_course.begun[FTK_DET_PROBES];
     const struct ftk_det *det = of_receive(FTK_DET_PROBED, number);
     *known = det != NULL;
     want->tag = det ? det->b : want->tag;
-    return number;
+    return true;
 }
 
 /* ---- following the leader (mode/lead.c) --------------------------------------------------- */

@@ -20,9 +20,9 @@ struct probing {
     bool takes;                /* MPI_Mprobe and MPI_Improbe: the message leaves the queue */
     bool blocks;               /* MPI_Probe and MPI_Mprobe */
     bool decides;              /* its outcome is a determinant */
-    uint32_t number;           /* of a blocking one of any tag that names its source; 0: others */
-    int next;                  /* enum ftk_det_next */
-    uint64_t bytes;            /* THIS, in a replay of set-up: of the message */
+    bool counts;    /* a blocking one of any tag that names its source: it has a number */
+    int next;       /* enum ftk_det_next */
+    uint64_t bytes; /* THIS, in a replay of set-up: of the message */
 };
 
 enum { SMALL = 512 }; /* bytes of a message that needs no help of its sender */
@@ -264,7 +264,7 @@ static int begin(struct probing *p, int source, int tag)
     if (p->decides || ftk_log_replays_setup())
         p->next = ftk_det_next(FTK_DET_PROBE, &d);
     else if (tag == MPI_ANY_TAG)
-        p->number = ftk_det_probes(&p->want, &known);
+        p->counts = ftk_det_probes(&p->want, &known);
     if (known)
         p->next = FTK_DET_THIS;
     else if (p->next == FTK_DET_THIS) {
@@ -296,9 +296,9 @@ static void decided(const struct probing *p, const struct found *f)
         return;
     if (p->decides)
         ftk_det_found(FTK_DET_PROBE, source, tag);
-    else if (p->number && !ftk_mode_follows()
+    else if (p->counts && !ftk_mode_follows()
              && ftk_order_passes(UINT64_MAX, p->want.context, source))
-        ftk_det_tagged(FTK_DET_PROBED, p->number, source, tag);
+        ftk_det_found_tag(source, tag);
 }
 
 /* A probe has found a message. */

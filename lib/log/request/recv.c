@@ -153,7 +153,7 @@ void ftk_recv_note_tag(const struct ftk_req *r, const struct ftk_envelope *found
     if (r->recv.want.tag == MPI_ANY_TAG && !decides && !r->internal
         && found->source != MPI_PROC_NULL
         && ftk_order_passes(r->seq, found->context, found->source))
-        ftk_det_tagged(FTK_DET_TAG, r->recv.number, found->source, found->tag);
+        ftk_det_tagged(r->recv.number, found->source, found->tag);
 }
 
 void ftk_recv_bind(struct ftk_req *r, int source)
