@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "t_match_log.h"
 
+#include "log/request/match.h"
+
 static const struct op any_source = { .context = 0, .source = MPI_ANY_SOURCE, .tag = 0 };
 static const struct op any_tag = { .context = 0, .source = 1, .tag = MPI_ANY_TAG };
 static const struct op from_one = { .context = 0, .source = 1, .tag = 1 };
@@ -424,6 +426,67 @@ static void committed_in_probe(void **state)
     close_log();
 }
 
+static bool is_follower;
+
+static bool follows(void)
+{
+    return is_follower;
+}
+
+static void withheld(void)
+{
+}
+
+static const struct ftk_det_mode led = {
+    .records = true, .follows = follows, .withheld = withheld
+};
+
+static void begin_following(struct stepping *s, int nmessages)
+{
+    begin_case(s, nmessages);
+    ftk_log.mode = &led;
+    is_follower = true;
+}
+
+/* The leader is lost, and this rank leads. */
+static void lead_now(void)
+{
+    is_follower = false;
+    for (struct ftk_req *q = ftk_log.queue.first, *next; q; q = next) {
+        next = q->next;
+        EXPECT(ftk_match_post(q) == MPI_SUCCESS);
+    }
+}
+
+static void learn_probed(void)
+{
+    static const struct ftk_det told = { FTK_DET_PROBED, 1, 1, 1 };
+    in_first_wait(NULL);
+    EXPECT(ftk_det_learn(&told, ftk_det_count(), 1));
+    lead_now();
+}
+
+/* A follower waits in MPI_Probe.  Its leader has told a message, and is lost.  The follower leads,
+ * and its receive from any source gets another message than that of the leader. */
+static void leads_in_probe(void **state)
+{
+    static struct stepping s;
+    MPI_Status st;
+    (void)state;
+    begin_following(&s, 3);
+    sent[0] = message_of(0, 1, 0, false);
+    sent[1] = message_of(0, 1, 1, false);
+    sent[2] = message_of(0, 2, 0, false);
+    const int first = receive_as(&any_source, -1);
+    arrive_one(&sent[2]);
+    arrive_all(0, 2);
+    in_first_wait(learn_probed);
+    EXPECT(ftk_mpi_Probe(1, MPI_ANY_TAG, handle[0], &st) == MPI_SUCCESS && st.MPI_TAG == 1);
+    EXPECT(count_of(1, FTK_DET_PROBED, 1, 1) == 1 && count_of(1, FTK_DET_PROBED, 1, 0) == 0);
+    EXPECT(step_test(first) == 2);
+    close_log();
+}
+
 static int tests(void)
 {
     const struct CMUnitTest all[] = { cmocka_unit_test(next_of_source),
@@ -432,7 +495,8 @@ static int tests(void)
         cmocka_unit_test(cancelled_behind_any_tag), cmocka_unit_test(doubt_of_any_tag),
         cmocka_unit_test(doubt_about_any_tag), cmocka_unit_test(doubt_and_aside),
         cmocka_unit_test(found_with_its_tag), cmocka_unit_test(nothing_recorded),
-        cmocka_unit_test(of_earlier_version), cmocka_unit_test(committed_in_probe) };
+        cmocka_unit_test(of_earlier_version), cmocka_unit_test(committed_in_probe),
+        cmocka_unit_test(leads_in_probe) };
     return cmocka_run_group_tests_name("matching with any tag", all, NULL, NULL);
 }
 

@@ -75,9 +75,11 @@ bool ftk_det_match(uint32_t number, int *source, int *tag);
 uint32_t ftk_det_begun(struct ftk_req *r);
 void ftk_det_cancelled(uint32_t number, bool cancelled);
 /* The next blocking probe of any tag that names its source.  Whether it has a number: not before
- * the line.  *known: a determinant gives the tag in want.  A line apart may be committed before the
- * probe has an outcome, so its caller does not keep the number: it is that of the last probe. */
-bool ftk_det_probes(struct ftk_envelope *want, bool *known);
+ * the line.  A line apart may be committed before the probe has an outcome, so its caller does not
+ * keep the number: it is that of the last probe. */
+bool ftk_det_probes(void);
+/* Whether a determinant gives the tag of that probe, in want.  A follower asks before each look. */
+bool ftk_det_probe_known(struct ftk_envelope *want);
 /* That probe has found a message. */
 void ftk_det_found_tag(int source, int tag);
 /* The receive with that number has got a message. */

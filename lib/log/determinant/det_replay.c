@@ -184,16 +184,20 @@ uint32_t ftk_det_begun(struct ftk_req *r)
     return number;
 }
 
-bool ftk_det_probes(struct ftk_envelope *want, bool *known)
+bool ftk_det_probes(void)
 {
-    *known = false;
     if (!ftk_det_counts())
         return false;
-    const uint32_t number = ++ftk_det_course.begun[FTK_DET_PROBES];
-    const struct ftk_det *det = of_receive(FTK_DET_PROBED, number);
-    *known = det != NULL;
-    want->tag = det ? det->b : want->tag;
+    ftk_det_course.begun[FTK_DET_PROBES]++;
     return true;
+}
+
+bool ftk_det_probe_known(struct ftk_envelope *want)
+{
+    const struct ftk_det *det = of_receive(FTK_DET_PROBED, ftk_det_course.begun[FTK_DET_PROBES]);
+    if (det)
+        want->tag = det->b;
+    return det != NULL;
 }
 
 /* ---- following the leader (mode/lead.c) --------------------------------------------------- */

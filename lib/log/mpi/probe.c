@@ -260,14 +260,11 @@ static int begin(struct probing *p, int source, int tag)
         return rc;
     p->want = (struct ftk_envelope){ p->vc->context, ftk_vcomm_peer_world(p->vc, source), tag };
     p->asked = p->want;
-    bool known = false;
     if (p->decides || ftk_log_replays_setup())
         p->next = ftk_det_next(FTK_DET_PROBE, &d);
     else if (tag == MPI_ANY_TAG)
-        p->counts = ftk_det_probes(&p->want, &known);
-    if (known)
-        p->next = FTK_DET_THIS;
-    else if (p->next == FTK_DET_THIS) {
+        p->counts = ftk_det_probes();
+    if (p->next == FTK_DET_THIS) {
         p->bytes = ftk_log_replays_setup() ? ftk_set_up_bytes(d) : 0;
         p->want.source = d->a;
         p->want.tag = d->b;
@@ -317,7 +314,7 @@ static int found_one(const struct probing *p, const struct found *f)
 }
 
 /* Wait until there is a message; or one look. */
-static int wait_or_look(const struct probing *p, struct found *f)
+static int wait_or_look(struct probing *p, struct found *f)
 {
     unsigned turns = 0;
     if (p->next == FTK_DET_NOTHING && !p->blocks)
@@ -325,6 +322,8 @@ static int wait_or_look(const struct probing *p, struct found *f)
     if (p->next == FTK_DET_THIS && ftk_log_replays_setup())
         return find_again(p, f);
     for (;;) {
+        if (p->counts && p->next == FTK_DET_FREE && ftk_det_probe_known(&p->want))
+            p->next = FTK_DET_THIS; /* replicas: the leader has told it meanwhile */
         int rc = look(p, f);
         if (rc != MPI_SUCCESS)
             return rc;
