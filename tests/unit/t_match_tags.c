@@ -6,6 +6,7 @@
 #include "t_match_log.h"
 
 #include "log/request/match.h"
+#include "log/request/recv.h"
 
 static const struct op any_source = { .context = 0, .source = MPI_ANY_SOURCE, .tag = 0 };
 static const struct op any_tag = { .context = 0, .source = 1, .tag = MPI_ANY_TAG };
@@ -487,6 +488,92 @@ static void leads_in_probe(void **state)
     close_log();
 }
 
+static void learn(const struct ftk_det *v, size_t n)
+{
+    EXPECT(ftk_det_learn(v, ftk_det_count(), n));
+}
+
+/* A follower has begun a receive of any tag.  Then its leader tells the tag, and the match of the
+ * receive from any source in front. */
+static void told_its_tag(void **state)
+{
+    static struct stepping s;
+    static const struct ftk_det told[] = { { FTK_DET_TAG, 2, 1, 1 }, { FTK_DET_RECV, 1, 2, 0 } };
+    (void)state;
+    begin_following(&s, 3);
+    sent[0] = message_of(0, 1, 0, false);
+    sent[1] = message_of(0, 1, 1, false);
+    sent[2] = message_of(0, 2, 0, false);
+    (void)receive_as(&any_source, -1);
+    const int second = receive_as(&any_tag, -1);
+    arrive_all(0, 3);
+    EXPECT(step_test(second) == NOTHING);
+    learn(told, 2);
+    lead_now();
+    EXPECT(test_again(second, 2) == 1);
+    close_log();
+}
+
+/* ---- receives of any tag that a repair has bound ----------------------------------------------- */
+
+static void bind_to_one(int k)
+{
+    for (struct ftk_req *q = ftk_log.queue.first; q; q = q->next)
+        if (q->recv.want.source == MPI_ANY_SOURCE && q->recv.want.tag == MPI_ANY_TAG)
+            ftk_recv_bind(q, 1);
+    EXPECT(k >= 0);
+}
+
+static const struct op any_message = { .context = 0, .source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG };
+
+/* The determinant of the bound receive has no tag.  A second determinant has the tag. */
+static void bound_then_tagged(void **state)
+{
+    static struct stepping s;
+    (void)state;
+    begin_case(&s, 3);
+    sent[0] = message_of(0, 1, 0, true);
+    sent[1] = message_of(0, 1, 2, false);
+    sent[2] = message_of(0, 2, 0, false);
+    for (int replays = 0; replays < 2; replays++) {
+        (void)receive_as(&any_source, -1);
+        const int second = receive_as(&any_message, -1);
+        if (replays)
+            arrive_one(&sent[2]);
+        arrive_all(0, 2);
+        if (replays) {
+            EXPECT(test_again(second, 2) == 1);
+            break;
+        }
+        bind_to_one(second);
+        EXPECT(step_test(second) == 1);
+        die();
+    }
+    close_log();
+}
+
+/* The determinant of the bound receive has no tag.  The message may be one that the earlier receive
+ * cannot take, so the cancel of that receive is open. */
+static void bound_without_tag(void **state)
+{
+    static struct stepping s;
+    (void)state;
+    begin_case(&s, 1);
+    sent[0] = message_of(0, 1, 0, true);
+    for (int replays = 0; replays < 2; replays++) {
+        const int first = receive_as(&from_one, -1), second = receive_as(&any_message, -1);
+        arrive_one(&sent[0]);
+        if (!replays) {
+            bind_to_one(second);
+            die();
+            continue;
+        }
+        step_cancel(first);
+        EXPECT(step_test(first) == NOTHING + 1);
+    }
+    close_log();
+}
+
 static int tests(void)
 {
     const struct CMUnitTest all[] = { cmocka_unit_test(next_of_source),
@@ -496,7 +583,8 @@ static int tests(void)
         cmocka_unit_test(doubt_about_any_tag), cmocka_unit_test(doubt_and_aside),
         cmocka_unit_test(found_with_its_tag), cmocka_unit_test(nothing_recorded),
         cmocka_unit_test(of_earlier_version), cmocka_unit_test(committed_in_probe),
-        cmocka_unit_test(leads_in_probe) };
+        cmocka_unit_test(leads_in_probe), cmocka_unit_test(told_its_tag),
+        cmocka_unit_test(bound_then_tagged), cmocka_unit_test(bound_without_tag) };
     return cmocka_run_group_tests_name("matching with any tag", all, NULL, NULL);
 }
 

@@ -199,7 +199,7 @@ static void wrong_determinants(void **state)
         { { FTK_DET_RECV, UINT32_MAX, 3, 7 }, recv },
         { { FTK_DET_RECV, 1, RANKS, 7 }, recv },
         { { FTK_DET_RECV, 1, -1, 7 }, recv },
-        { { FTK_DET_RECV, 1, 3, -1 }, recv },
+        { { FTK_DET_RECV, 1, 3, -2 }, recv },
         { { FTK_DET_PROBE, 0, INT_MIN, 7 }, recv },
         { { FTK_DET_TEST, 0, -1, 0 }, recv },
         { { FTK_DET_CANCEL, 1, -1, 0 }, recv },
@@ -234,6 +234,7 @@ static void good_determinants(void **state)
         { { FTK_DET_SOME, 3, 1, 0 }, { FTK_DET_MORE, 0, 2, 0 } },
         { { FTK_DET_NONE, 8, 0, 0 }, { FTK_DET_CANCEL, 7, 1, 0 } },
         { { FTK_DET_VALUE, 0, 0, 0 }, { FTK_DET_TEST, 1, 0, 0 } },
+        { { FTK_DET_RECV, 1, 3, MPI_ANY_TAG }, { FTK_DET_TAG, 1, 3, 7 } },
         { { FTK_DET_TAG, 1 << 30, 3, 7 }, { FTK_DET_PROBED, 1 << 30, 3, 7 } },
     };
     (void)state;

@@ -66,8 +66,11 @@ uint32_t ftk_det_receive(struct ftk_envelope *want, bool *known);
 void ftk_det_probed(const struct ftk_envelope *asked, const struct ftk_envelope *found);
 void ftk_det_probe_is_over(void);
 void ftk_det_received(uint32_t number, int source, int tag);
-/* Whether a determinant gives the match of a wildcard receive. */
+/* Whether a determinant gives the match of a wildcard receive.  If a repair has bound a receive of
+ * any tag, the determinant has no tag, and *tag stays. */
 bool ftk_det_match(uint32_t number, int *source, int *tag);
+/* Whether a determinant gives the tag of the receive with that number. */
+bool ftk_det_tag(uint32_t number, int *tag);
 /* The next receive of the program begins.  Its number, 0: before the line.  r->replay gets the
  * outcome of its cancel in the first execution.  If a determinant gives its tag, r->recv.want gets
  * this tag, and the match is known.  Behind a probe of a replay with the same arguments

@@ -8,9 +8,10 @@
 
 #define OPEN_MAX (UINT64_C(1) << 24) /* wildcard receives under way at a cut */
 
+/* Without a tag: a repair has bound a receive of any tag. */
 static bool is_receive(const struct ftk_det *det, uint64_t all)
 {
-    return det->b >= 0 && det->n <= all + OPEN_MAX;
+    return (det->b >= 0 || det->b == MPI_ANY_TAG) && det->n <= all + OPEN_MAX;
 }
 
 static bool has_tag(const struct ftk_det *det, uint64_t all)

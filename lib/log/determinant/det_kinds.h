@@ -11,7 +11,7 @@
 #include "log/log.h"
 
 #define FTK_DET_KINDS(X)                                                                           \
-    X(RECV, recv)     /* a wildcard receive: a: source (of the world), b: tag */                   \
+    X(RECV, recv)     /* a wildcard receive: a: source (of the world), b: tag, or any */           \
     X(PROBE, probe)   /* a probe: the same */                                                      \
     X(TEST, test)     /* a test, or a wait for one of several requests: a: index */                \
     X(SOME, some)     /* MPI_Waitsome, MPI_Testsome: a MORE follow, whose a are the indices */     \

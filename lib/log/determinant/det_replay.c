@@ -142,8 +142,17 @@ bool ftk_det_match(uint32_t number, int *source, int *tag)
     if (!det)
         return false;
     *source = det->a;
-    *tag = det->b;
+    if (det->b != MPI_ANY_TAG)
+        *tag = det->b;
     return true;
+}
+
+bool ftk_det_tag(uint32_t number, int *tag)
+{
+    const struct ftk_det *det = of_receive(FTK_DET_TAG, number);
+    if (det)
+        *tag = det->b;
+    return det != NULL;
 }
 
 static enum ftk_cancel_known cancel_of(uint32_t number)

@@ -181,14 +181,19 @@ __attribute__((noinline)) static int probe_now(struct ftk_req *r)
 
 /* ---- replicas: receives that are withheld until the match is known ------------------------ */
 
-/* The match is known, so the receive is no wildcard receive any more. */
-static void set_match(struct ftk_req *r, int source, int tag)
+/* Take over what the leader has told of a receive.  If its match is known, it is no wildcard
+ * receive any more.  The tag of a receive of any tag is told before the match of the wildcard
+ * receive in front of it. */
+static void take_over(struct ftk_req *r)
 {
-    r->recv.want.source = source;
-    r->recv.want.tag = tag;
-    r->recv.wildcard_seq = 0;
-    r->replay.match = FTK_MATCH_KNOWN;
-    ftk_queue_no_wildcard();
+    struct ftk_envelope *want = &r->recv.want;
+    if (r->recv.wildcard_seq && ftk_det_match(r->recv.wildcard_seq, &want->source, &want->tag)) {
+        r->recv.wildcard_seq = 0;
+        r->replay.match = ftk_recv_known(want->tag);
+        ftk_queue_no_wildcard();
+    }
+    if (want->tag == MPI_ANY_TAG && ftk_det_tag(r->recv.number, &want->tag))
+        r->replay.match = FTK_MATCH_KNOWN;
 }
 
 /* Whether this rank follows another replica and has to wait for the match of r, or of an earlier
@@ -196,11 +201,9 @@ static void set_match(struct ftk_req *r, int source, int tag)
  * that its predecessor has decided, and repeats them. */
 static bool withhold(struct ftk_req *r)
 {
-    int source, tag;
     if (r->internal)
         return false;
-    if (r->recv.wildcard_seq && ftk_det_match(r->recv.wildcard_seq, &source, &tag))
-        set_match(r, source, tag);
+    take_over(r);
     if (!ftk_mode_follows())
         return false;
     if (!r->recv.wildcard_seq

@@ -233,7 +233,7 @@ int ftk_req_begin(struct ftk_req *r)
     if (is_wildcard(r) && !ftk_log_replays_setup()) {
         bool known = false;
         r->recv.wildcard_seq = ftk_det_receive(&r->recv.want, &known);
-        r->replay.match = known ? FTK_MATCH_KNOWN : FTK_MATCH_OPEN;
+        r->replay.match = known ? ftk_recv_known(r->recv.want.tag) : FTK_MATCH_OPEN;
         ftk_queue_wildcard(r->recv.wildcard_seq != 0);
     }
     ftk_queue_append(r);

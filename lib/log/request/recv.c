@@ -151,8 +151,8 @@ void ftk_recv_note_tag(const struct ftk_req *r, const struct ftk_envelope *found
 {
     const bool decides = r->recv.wildcard_seq && r->recv.wildcard_seq != FTK_RECV_IN_DOUBT;
     if (r->recv.want.tag == MPI_ANY_TAG && !decides && !r->internal
-        && found->source != MPI_PROC_NULL
-        && ftk_order_passes(r->seq, found->context, found->source))
+        && found->source != MPI_PROC_NULL && ftk_order_passes(r->seq, found->context, found->source)
+        && !ftk_mode_follows())
         ftk_det_tagged(r->recv.number, found->source, found->tag);
 }
 

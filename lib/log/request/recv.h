@@ -42,7 +42,7 @@ void ftk_recv_bind(struct ftk_req *r, int source);
 
 /* A receive gets the message found.  Its tag is recorded, if the receive takes any tag, names its
  * source, and comes behind a wildcard receive that may have an earlier message of this source
- * (ftk_order_passes). */
+ * (ftk_order_passes).  A follower has the determinant of its leader. */
 void ftk_recv_note_tag(const struct ftk_req *r, const struct ftk_envelope *found);
 
 /* A message has arrived for the receive with that sequence number.  data [bytes] may be NULL when

@@ -30,9 +30,15 @@ enum ftk_cancel_known {
 };
 enum ftk_match_known {
     FTK_MATCH_OPEN,
-    FTK_MATCH_BOUND, /* a repair knows the source (ftk_recv_bind): a cancel is too late */
+    FTK_MATCH_BOUND, /* a repair knows the source (ftk_recv_bind), now or in the first execution: a
+                        cancel is too late */
     FTK_MATCH_KNOWN, /* a determinant names the message */
 };
+/* When a determinant gives the source, and the tag, or MPI_ANY_TAG. */
+static inline enum ftk_match_known ftk_recv_known(int tag)
+{
+    return tag == MPI_ANY_TAG ? FTK_MATCH_BOUND : FTK_MATCH_KNOWN;
+}
 struct ftk_req_replay {
     enum ftk_match_known match;
     enum ftk_cancel_known cancel;
