@@ -192,9 +192,33 @@ static bool has_lost(const struct op *b, int m)
            && asks_for(b, &sent[m]) && b->got != m;
 }
 
+static bool has_same_arguments(const struct op *o, const struct op *b)
+{
+    return o->context == b->context && o->source == b->source && o->tag == b->tag;
+}
+
+/* Whether a call repeats the message of a probe of the replay, which has the same arguments: no
+ * receive between the two could get this message. */
+static bool repeats_probe(const struct op *o)
+{
+    struct fake_message of = {
+        .context = context_of[o->context], .source = o->found_source, .tag = o->found_tag
+    };
+    if (o->got != NEVER)
+        of = sent[o->got];
+    for (const struct op *b = o; b-- > model.op;) {
+        if (b->replays && b->got == NEVER && has_same_arguments(o, b))
+            return b->found_source == of.source && b->found_tag == of.tag;
+        if (b->receives && asks_for(b, &of))
+            return false;
+    }
+    return false;
+}
+
 static bool was_taken_before(const struct op *o, int m)
 {
-    for (const struct op *b = model.op; o->replays && b < o; b++)
+    const bool replays = o->replays || repeats_probe(o);
+    for (const struct op *b = model.op; replays && b < o; b++)
         if (has_lost(b, m))
             return true;
     return false;

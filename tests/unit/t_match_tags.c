@@ -574,6 +574,53 @@ static void bound_without_tag(void **state)
     close_log();
 }
 
+/* ---- what a replay remembers of a probe -------------------------------------------------------- */
+
+enum between { ANOTHER_RECEIVE, A_PROBE, BOTH };
+
+/* A replay has repeated a probe.  Before the receive with its arguments comes a receive that cannot
+ * take the message, or a probe with the same arguments. */
+static void remembers(enum between between, enum how how)
+{
+    static struct stepping s;
+    static const struct op other = { .context = 0, .source = 3, .tag = 2 };
+    MPI_Status st;
+    begin_case(&s, 3);
+    sent[0] = message_of(0, 1, 0, true);
+    sent[1] = message_of(0, 1, 1, false);
+    sent[2] = message_of(0, 2, 0, false);
+    for (int replays = 0; replays < 2; replays++) {
+        int flag = 1;
+        (void)receive_as(&any_source, -1);
+        if (replays)
+            arrive_one(&sent[2]);
+        arrive_all(0, 2);
+        EXPECT(ftk_mpi_Probe(1, MPI_ANY_TAG, handle[0], &st) == MPI_SUCCESS && st.MPI_TAG == 1);
+        if (!replays) {
+            die();
+            continue;
+        }
+        if (between != A_PROBE)
+            (void)receive_as(&other, -1);
+        if (between != ANOTHER_RECEIVE)
+            EXPECT((how == WAITS ? ftk_mpi_Probe(1, MPI_ANY_TAG, handle[0], &st)
+                                 : ftk_mpi_Iprobe(1, MPI_ANY_TAG, handle[0], &flag, &st))
+                       == MPI_SUCCESS
+                   && flag && st.MPI_TAG == 1);
+        EXPECT(step_test(receive_as(&any_tag, -1)) == 1);
+        EXPECT(test_again(receive_as(&any_tag, -1), 3) == 0);
+    }
+    close_log();
+}
+
+static void remembered(void **state)
+{
+    (void)state;
+    for (enum between between = ANOTHER_RECEIVE; between <= BOTH; between++)
+        for (enum how how = ONE_LOOK; how <= WAITS; how++)
+            remembers(between, how);
+}
+
 static int tests(void)
 {
     const struct CMUnitTest all[] = { cmocka_unit_test(next_of_source),
@@ -584,7 +631,8 @@ static int tests(void)
         cmocka_unit_test(found_with_its_tag), cmocka_unit_test(nothing_recorded),
         cmocka_unit_test(of_earlier_version), cmocka_unit_test(committed_in_probe),
         cmocka_unit_test(leads_in_probe), cmocka_unit_test(told_its_tag),
-        cmocka_unit_test(bound_then_tagged), cmocka_unit_test(bound_without_tag) };
+        cmocka_unit_test(bound_then_tagged), cmocka_unit_test(bound_without_tag),
+        cmocka_unit_test(remembered) };
     return cmocka_run_group_tests_name("matching with any tag", all, NULL, NULL);
 }
 

@@ -61,10 +61,14 @@ int ftk_det_value(const void *data, size_t bytes);
 /* The next wildcard receive: its number; 0: no number is needed.  *known: a determinant gives the
  * match in want.  A mode that records nothing knows no match. */
 uint32_t ftk_det_receive(struct ftk_envelope *want, bool *known);
-/* A replay has repeated a probe of those arguments, which has left the message found in the queue;
- * a probe has taken a message. */
+/* A replay has repeated a probe of those arguments, which has left the message found in the queue.
+ * The next probes and the next receive with these arguments get that message, until a receive
+ * begins that could take it. */
 void ftk_det_probed(const struct ftk_envelope *asked, const struct ftk_envelope *found);
-void ftk_det_probe_is_over(void);
+/* A probe begins.  If it is such a one, want gets the message. */
+void ftk_det_probed_before(struct ftk_envelope *want);
+/* A probe has taken a message. */
+void ftk_det_probe_took(const struct ftk_envelope *message);
 void ftk_det_received(uint32_t number, int source, int tag);
 /* Whether a determinant gives the match of a wildcard receive.  If a repair has bound a receive of
  * any tag, the determinant has no tag, and *tag stays. */
@@ -74,7 +78,7 @@ bool ftk_det_tag(uint32_t number, int *tag);
 /* The next receive of the program begins.  Its number, 0: before the line.  r->replay gets the
  * outcome of its cancel in the first execution.  If a determinant gives its tag, r->recv.want gets
  * this tag, and the match is known.  Behind a probe of a replay with the same arguments
- * r->recv.want gets the message that the probe has found. */
+ * r->recv.want gets the message that the probe has found (ftk_det_probed). */
 uint32_t ftk_det_begun(struct ftk_req *r);
 void ftk_det_cancelled(uint32_t number, bool cancelled);
 /* The next blocking probe of any tag that names its source.  Whether it has a number: not before

@@ -127,13 +127,32 @@ uint32_t ftk_det_receive(struct ftk_envelope *want, bool *known)
 
 void ftk_det_probed(const struct ftk_envelope *asked, const struct ftk_envelope *found)
 {
-    ftk_det_course.probed =
-        (struct ftk_det_probed){ *asked, *found, ftk_det_course.begun[FTK_DET_RECEIVES] + 1 };
+    if (ftk_det_counts())
+        ftk_det_course.probed =
+            (struct ftk_det_probed){ *asked, *found, ftk_det_course.begun[FTK_DET_RECEIVES] + 1 };
 }
 
-void ftk_det_probe_is_over(void)
+/* Whether a receive or a probe with that envelope is one with the arguments of the probe. */
+static bool is_asked(const struct ftk_envelope *want)
 {
-    ftk_det_course.probed.receive = 0;
+    const struct ftk_envelope *asked = &ftk_det_course.probed.asked;
+    return asked->context == want->context && asked->source == want->source
+           && asked->tag == want->tag;
+}
+
+void ftk_det_probed_before(struct ftk_envelope *want)
+{
+    const struct ftk_det_probed *p = &ftk_det_course.probed;
+    if (p->receive > 0 && p->receive == ftk_det_course.begun[FTK_DET_RECEIVES] + 1
+        && is_asked(want))
+        *want = p->found;
+}
+
+void ftk_det_probe_took(const struct ftk_envelope *message)
+{
+    struct ftk_det_probed *p = &ftk_det_course.probed;
+    if (p->receive > 0 && ftk_envelope_matches(&p->found, message))
+        p->receive = 0;
 }
 
 bool ftk_det_match(uint32_t number, int *source, int *tag)
@@ -161,12 +180,17 @@ static enum ftk_cancel_known cancel_of(uint32_t number)
     return !det ? FTK_CANCEL_UNKNOWN : det->a != 0 ? FTK_CANCEL_DONE : FTK_CANCEL_TOO_LATE;
 }
 
-/* A receive with the arguments of the probe before it gets the message of the probe [MPI 3.8.1]. */
-static bool was_probed(uint32_t number, const struct ftk_envelope *want)
+/* A receive with the arguments of the probe before it gets the message of the probe [MPI 3.8.1].  A
+ * receive between the two counts as none, if it cannot take that message. */
+static void get_probed(uint32_t number, struct ftk_envelope *want)
 {
-    const struct ftk_det_probed *p = &ftk_det_course.probed;
-    return p->receive == number && p->asked.context == want->context
-           && p->asked.source == want->source && p->asked.tag == want->tag;
+    struct ftk_det_probed *p = &ftk_det_course.probed;
+    if (p->receive != number)
+        return;
+    if (is_asked(want))
+        *want = p->found;
+    else if (!ftk_envelope_matches(&p->found, want))
+        p->receive++;
 }
 
 /* What the plan says of a receive.  Not inline: no search in a receive without a replay. */
@@ -174,8 +198,7 @@ static __attribute__((noinline)) void repeat_receive(uint32_t number, struct ftk
 {
     const struct ftk_det *det = of_receive(FTK_DET_TAG, number);
     r->replay.cancel = cancel_of(number);
-    if (was_probed(number, &r->recv.want))
-        r->recv.want = ftk_det_course.probed.found;
+    get_probed(number, &r->recv.want);
     if (!det)
         return;
     r->recv.want.tag = det->b;

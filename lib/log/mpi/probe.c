@@ -268,6 +268,8 @@ static int begin(struct probing *p, int source, int tag)
         p->bytes = ftk_log_replays_setup() ? ftk_set_up_bytes(d) : 0;
         p->want.source = d->a;
         p->want.tag = d->b;
+    } else if (p->next == FTK_DET_FREE) {
+        ftk_det_probed_before(&p->want);
     }
     return rc;
 }
@@ -307,8 +309,8 @@ static int found_one(const struct probing *p, const struct found *f)
     decided(p, f);
     if (!p->takes && p->next == FTK_DET_THIS && !ftk_log.mode->follows)
         ftk_det_probed(&p->asked, &found);
-    else
-        ftk_det_probe_is_over();
+    else if (p->takes)
+        ftk_det_probe_took(&found);
     ftk_set_up_probed(f->s.MPI_SOURCE, f->s.MPI_TAG, (uint64_t)bytes);
     return rc;
 }
