@@ -304,6 +304,52 @@ static void cancelled_before_known(void **state)
     close_log();
 }
 
+/* ---- a line apart -------------------------------------------------------------------------- */
+
+/* The log takes a late message beside the program, as recovery/drain.c does. */
+static void drain_late(int source)
+{
+    MPI_Message m;
+    MPI_Status st;
+    int flag;
+    EXPECT(ftk_match_can_drain());
+    EXPECT(ftk_mpi_real.Improbe(source, MPI_ANY_TAG, ftk_log_real(0), &flag, &m, &st) == MPI_SUCCESS
+           && flag);
+    EXPECT(ftk_match_drain_later(0, &m, &st) == MPI_SUCCESS);
+}
+
+/* A receive from any source has been matched with a long message.  A late message of another
+ * source, which it could get, is drained.  A later receive gets the late message when the first
+ * receive is recorded. */
+static void late(void **state)
+{
+    static struct stepping s;
+    const struct op any = { .context = 0, .source = MPI_ANY_SOURCE, .tag = 0 };
+    const struct op from = { .context = 0, .source = 1, .tag = 0 };
+    MPI_Status st;
+    int flag;
+    (void)state;
+    begin_case(&s, 2);
+    sent[0] = message_of(0, 2, 0, true);
+    sent[1] = message_of(0, 1, 0, false);
+    for (int replays = 0; replays < 2; replays++) {
+        (void)receive_as(&any, -1);
+        if (!replays)
+            arrive_one(&sent[0]);
+        arrive_one(&sent[1]);
+        if (!replays)
+            drain_late(1);
+        EXPECT(ftk_mpi_Iprobe(1, 0, handle[0], &flag, &st) == MPI_SUCCESS && !flag);
+        const int second = receive_as(&from, -1);
+        EXPECT(step_test(second) == NOTHING);
+        sent[0].whole = !replays;
+        EXPECT(step_test(second) == 1);
+        if (!replays)
+            die();
+    }
+    close_log();
+}
+
 /* ---- probes ------------------------------------------------------------------------------ */
 
 /* A probe from any source has found a message, and the process dies.  In the replay the message of
@@ -449,12 +495,12 @@ static void bound_in_follower(void **state)
 
 static int tests(void)
 {
-    const struct CMUnitTest all[] = { cmocka_unit_test(shown), cmocka_unit_test(dead),
-        cmocka_unit_test(cancelled_before_repair), cmocka_unit_test(cancelled_after_repair),
-        cmocka_unit_test(bound), cmocka_unit_test(doubt), cmocka_unit_test(cancelled_before_known),
-        cmocka_unit_test(found_again), cmocka_unit_test(cancelled_in_doubt),
-        cmocka_unit_test(cancelled_by_leader), cmocka_unit_test(withdrawn),
-        cmocka_unit_test(bound_in_follower) };
+    const struct CMUnitTest all[] = { cmocka_unit_test(late), cmocka_unit_test(shown),
+        cmocka_unit_test(dead), cmocka_unit_test(cancelled_before_repair),
+        cmocka_unit_test(cancelled_after_repair), cmocka_unit_test(bound), cmocka_unit_test(doubt),
+        cmocka_unit_test(cancelled_before_known), cmocka_unit_test(found_again),
+        cmocka_unit_test(cancelled_in_doubt), cmocka_unit_test(cancelled_by_leader),
+        cmocka_unit_test(withdrawn), cmocka_unit_test(bound_in_follower) };
     return cmocka_run_group_tests_name("matching by hand", all, NULL, NULL);
 }
 

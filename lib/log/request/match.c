@@ -16,7 +16,6 @@
 
 static bool is_aside_busy(void);
 static bool in_turn(uint64_t seq, const struct ftk_envelope *found);
-static bool is_doubted(uint64_t seq, const struct ftk_envelope *found);
 
 /* The MPI matches a posted receive whatever the program waits for, and a sender may wait for that
  * match.  A matched-probe receive has no such help, so each look at requests looks at these,
@@ -140,9 +139,7 @@ bool ftk_match_may_take(uint64_t seq, const struct ftk_unexp *h)
     if (ftk_log.queue.nwildcards > 0 && ftk_order_earlier(seq, ftk_order_withheld, &found))
         return false; /* it may be the message of that receive */
     if (ftk_log.queue.nmprobed > 0 && ftk_order_earlier(seq, ftk_order_probes, &found))
-        return false;                    /* that receive takes it in its next look */
-    if (!ftk_context_shares(h->context)) /* drained in a repair or at the line, or MPI_Improbe */
-        return !is_doubted(seq, &found);
+        return false; /* that receive takes it in its next look */
     return ftk_log.queue.nwildcards == 0 || in_turn(seq, &found);
 }
 
@@ -353,17 +350,6 @@ __attribute__((noinline)) static bool in_turn(uint64_t seq, const struct ftk_env
 {
     look_at_earlier(seq, found->context);
     return !others_first(seq, found);
-}
-
-/* A message of this source may not be reported before the outcome of an earlier receive in doubt,
- * which has an earlier message. */
-static bool is_doubted(uint64_t seq, const struct ftk_envelope *found)
-{
-    const struct ftk_envelope any = { found->context, found->source, MPI_ANY_TAG };
-    if (ftk_log.queue.nwildcards == 0 || !ftk_order_earlier(seq, ftk_order_in_doubt, &any))
-        return false;
-    look_at_earlier(seq, found->context);
-    return ftk_order_earlier(seq, ftk_order_in_doubt, &any);
 }
 
 bool ftk_match_is_in_turn(const struct ftk_envelope *message)
