@@ -42,7 +42,8 @@ struct ftk_det *ftk_det_window(size_t *n);
 /* This rank is back at a line apart: repeat the determinants of the window, v [n].  The list may
  * have them, or the first of them, already: from this process, or from the lost one. */
 int ftk_det_restore(const struct ftk_det *v, size_t n);
-/* Whether a replay has determinants left that it has not repeated. */
+/* Whether this is a replay with determinants.  The same, and it has some left to repeat. */
+bool ftk_det_has_plan(void);
 bool ftk_det_plan_left(void);
 /* The number behind the line of a receive that is under way there. */
 uint32_t ftk_det_new_number(enum ftk_det_count counts, uint32_t number);

@@ -101,6 +101,11 @@ void ftk_det_pass_nothings(void)
     }
 }
 
+bool ftk_det_has_plan(void)
+{
+    return ftk_det_course.plan > 0;
+}
+
 bool ftk_det_plan_left(void)
 {
     ftk_det_pass_nothings();

@@ -154,7 +154,9 @@ static int look_past_others(const struct ftk_envelope *want, struct ftk_envelope
     return want->tag != MPI_ANY_TAG && is_long(&s) ? pass_others(of, way) : rc;
 }
 
-/* PMPI_Improbe() with the same differences.  *h: NULL while the message arrives. */
+/* PMPI_Improbe() with the same differences.  *h: NULL while the message arrives.  A look with a tag
+ * looks first without taking, also when no wildcard receive is under way: PMPI_Improbe() could take
+ * a long message past shorter ones of its source, and the log cannot give the message back. */
 static int pick_up(const struct ftk_envelope *want, struct ftk_unexp **h)
 {
     struct ftk_envelope of = *want;

@@ -55,7 +55,7 @@ static int cancel_posted(struct ftk_req *r)
  * could have got.  Then this one had been matched before.  Its own message comes first. */
 static bool was_matched(const struct ftk_req *r)
 {
-    for (const struct ftk_req *q = r->next; q; q = q->next)
+    for (const struct ftk_req *q = ftk_det_has_plan() ? r->next : NULL; q; q = q->next)
         if (ftk_req_is_receive(q) && q->replay.match == FTK_MATCH_KNOWN
             && ftk_envelope_matches(&q->recv.want, &r->recv.want))
             return true;

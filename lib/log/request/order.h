@@ -43,7 +43,7 @@ static inline struct ftk_req *ftk_order_earlier(
     uint64_t seq, ftk_order_fn *which, const struct ftk_envelope *found)
 {
     for (struct ftk_req *q = ftk_log.queue.first; q && q->seq < seq; q = q->next)
-        if (which(q) && ftk_envelope_matches(&q->recv.want, found))
+        if (ftk_envelope_matches(&q->recv.want, found) && which(q))
             return q;
     return NULL;
 }
