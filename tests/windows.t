@@ -296,12 +296,16 @@ for my $p (map { shared($_) } qw(halo mixed)) {
             or diag(substr($j->{log}, 0, 3000));
     }
 
-    # ... and dies before the first set that has it
-    {
-        my $fault = sprintf('app.mid:%d:%d:kill', rand(4), 1 + rand(3));
-        my $j = logged(shared('inside'), env => $env, fault => $fault);
-        is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want",
-            "shared memory of the loop is made anew: $fault") or diag(substr($j->{log}, 0, 3000));
+    # the loop makes the memory behind the first set: no set has it, and the first set stays the line
+    for my $how (qw(inside later)) {
+        for my $step (1 + int(rand(3)), 8 + int(rand(28))) {
+            my $fault = sprintf('app.mid:%d:%d:kill', rand(4), $step);
+            my $j = logged(shared($how), env => $env, fault => $fault);
+            is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want",
+                "shared -m $how: memory of the loop is made anew: $fault") or diag(substr($j->{log}, 0, 3000));
+            like($j->{log}, qr/a set cannot have the window: its shared memory was made inside the loop/,
+                '... and the sets are refused') if $step > 7;
+        }
     }
 
     # windows that a rollback takes away: the program frees the handles, and the memory is gone
@@ -344,10 +348,11 @@ for my $p (map { shared($_) } qw(halo mixed)) {
     is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "2 0 $want", '... and in the next start')
         or diag(substr($j->{log}, 0, 3000));
 
-    # no replacement has a window that the loop has made
-    $j = logged(shared('inside'), env => $files, run => ['--log'], spares => 1, fault => 'app.mid:2:18:kill');
-    ok($j->{rc} != 0 && $j->{log} =~ /a window of MPI_Win_allocate_shared was made inside the loop/,
-        'shared memory of the loop: a repair says that it cannot') or diag("rc $j->{rc} ", substr($j->{log}, 0, 3000));
+    # memory of the loop, and a start from files
+    $j = logged(shared('later'), env => { %$files, FTKIT_RECOVER_SUPPLY => 'end' }, run => ['--log'], spares => 0,
+        fault => 'app.mid:2:18:kill');
+    is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want",
+        'shared -m later: a job makes its memory anew from files') or diag(substr($j->{log}, 0, 3000));
     ok(!grep({ /ftkit-win/ } map { readlink($_) // '' } glob('/proc/[0-9]*/fd/*')), 'no process has the memory any more');
 }
 

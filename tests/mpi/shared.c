@@ -6,9 +6,12 @@
  *            the first values of all ranks, from rank 0
  *   mixed    the same, and each rank adds to a sum in the memory of rank 0: by MPI_Accumulate and
  *            by a store into a place of its own
- *   inside   as halo, with a window that is made in the first step: no replacement has it
+ *   inside   as halo, with a window that is made in the first step: no set can have it
  *   early    the same, with a window that is made behind ftkit_recover() and before the first set
  *   each     as halo, with a further window that each step makes and frees: a rollback leaves none
+ *   alone    as halo, and each rank has a window that it shares with nobody
+ *   later    the same, with a window that the first step makes: no set can have it
+ *   flag     as halo, and each step has a loop that waits for a value in the memory of rank 0
  *
  * Set-up loads from the memory of others, and gives the values to ftkit_decide() or MPI_Bcast().
  * A step passes app.mid and app.inflight once, between stores and loads.
@@ -20,18 +23,25 @@
 #include "foreign.h"
 
 static struct {
-    enum { HALO, MIXED, INSIDE, EARLY, EACH } how;
+    enum { HALO, MIXED, INSIDE, EARLY, EACH, ALONE, LATER, FLAG } how;
     int cells, n;
     double *u;       /* [2 * cells] of this rank, in shared memory: two fields */
     uint64_t *state; /* registered: a hash, what is wrong */
-    int64_t *sums;   /* [ranks + 1] of rank 0, in shared memory */
+    int64_t *sums;   /* [ranks + 2] of rank 0, in shared memory; the last one is the flag */
+    int64_t *own;    /* a sum, in the memory of self */
     double seen[2];  /* in set-up, in the memory of another rank and in that of rank 0 */
-    MPI_Win win, sum, each;
-} w = { .win = MPI_WIN_NULL, .sum = MPI_WIN_NULL, .each = MPI_WIN_NULL };
+    MPI_Win win, sum, each, self;
+    MPI_Comm one; /* of this rank alone */
+} w = { .win = MPI_WIN_NULL,
+    .sum = MPI_WIN_NULL,
+    .each = MPI_WIN_NULL,
+    .self = MPI_WIN_NULL,
+    .one = MPI_COMM_NULL };
 
 static int prepare(struct foreign *f)
 {
-    static const char *const names[] = { "halo", "mixed", "inside", "early", "each" };
+    static const char *const names[] = { "halo", "mixed", "inside", "early", "each", "alone",
+        "later", "flag" };
     const char *name = f->variant ? f->variant : "halo";
     size_t i = 0;
     int start;
@@ -63,7 +73,7 @@ static int make(struct foreign *f)
     int64_t *mine;
     int rc = MPI_Win_allocate_shared(2 * (MPI_Aint)w.cells * (MPI_Aint)sizeof *w.u,
         (int)sizeof *w.u, MPI_INFO_NULL, f->comm, (void *)&w.u, &w.win);
-    rc |= MPI_Win_allocate_shared(f->rank == 0 ? (w.n + 1) * (MPI_Aint)sizeof *mine : 0,
+    rc |= MPI_Win_allocate_shared(f->rank == 0 ? (w.n + 2) * (MPI_Aint)sizeof *mine : 0,
         (int)sizeof *mine, MPI_INFO_NULL, f->comm, (void *)&mine, &w.sum);
     MPI_Aint bytes;
     int unit;
@@ -84,7 +94,7 @@ static int fill(struct foreign *f)
         for (int i = 0; u && i < cells; i++, k++)
             u[i] = u[i + cells] = sin(0.1 * k);
     }
-    for (int r = 0; f->rank == 0 && r <= w.n; r++)
+    for (int r = 0; f->rank == 0 && r <= w.n + 1; r++)
         w.sums[r] = 0;
     int rc = MPI_Win_sync(w.win);
     rc |= MPI_Barrier(f->comm);
@@ -113,11 +123,25 @@ static bool has_seen(const struct foreign *f)
     return w.seen[0] == next && w.seen[1] == sin(0.1 * (cells / 2));
 }
 
+static int make_own(void)
+{
+    if (w.self != MPI_WIN_NULL)
+        MPI_Win_free(&w.self); /* of before a rollback */
+    int rc = MPI_Win_allocate_shared(
+        sizeof *w.own, (int)sizeof *w.own, MPI_INFO_NULL, w.one, (void *)&w.own, &w.self);
+    if (rc == MPI_SUCCESS)
+        *w.own = 0;
+    return rc;
+}
+
 static int connect_ranks(struct foreign *f)
 {
     if (w.how == INSIDE || w.how == EARLY)
         return 0;
-    return make(f) != MPI_SUCCESS || fill(f) != MPI_SUCCESS || look(f) != 0;
+    int rc = make(f) != MPI_SUCCESS || fill(f) != MPI_SUCCESS || look(f) != 0;
+    if (rc == 0 && (w.how == ALONE || w.how == LATER))
+        rc = MPI_Comm_split(f->comm, f->rank, 0, &w.one) != MPI_SUCCESS;
+    return rc == 0 && w.how == ALONE ? make_own() != MPI_SUCCESS : rc;
 }
 
 static void disconnect(void)
@@ -126,6 +150,10 @@ static void disconnect(void)
         MPI_Win_free(&w.win);
     if (w.sum != MPI_WIN_NULL)
         MPI_Win_free(&w.sum);
+    if (w.self != MPI_WIN_NULL)
+        MPI_Win_free(&w.self);
+    if (w.one != MPI_COMM_NULL)
+        MPI_Comm_free(&w.one);
 }
 
 static void jacobi(struct foreign *f)
@@ -154,6 +182,16 @@ static void add(struct foreign *f)
     MPI_Accumulate(&more, 1, MPI_INT64_T, 0, w.n, 1, MPI_INT64_T, MPI_SUM, w.sum);
     MPI_Win_unlock(0, w.sum);
     w.sums[f->rank] += more;
+}
+
+/* All ranks wait for rank 0.  A failure ends the loop by the error of MPI_Win_sync(). */
+static void await_flag(struct foreign *f)
+{
+    volatile int64_t *flag = &w.sums[w.n + 1];
+    if (f->rank == 0)
+        *flag = f->step + 1;
+    while (*flag != f->step + 1 && MPI_Win_sync(w.sum) == MPI_SUCCESS)
+        ;
 }
 
 /* After a rollback the handle is one of before. */
@@ -199,10 +237,16 @@ static void step(struct foreign *f)
     }
     if (w.how == INSIDE && w.win == MPI_WIN_NULL)
         return;
+    if (w.how == LATER && f->step == 0 && make_own() != MPI_SUCCESS)
+        return;
     jacobi(f);
     (void)FTK_FAULT("app.mid");
     if (w.how == MIXED)
         add(f);
+    if (w.self != MPI_WIN_NULL)
+        *w.own += f->step + 1;
+    if (w.how == FLAG)
+        await_flag(f);
     MPI_Win_sync(w.win);
     MPI_Barrier(f->comm);
     MPI_Win_sync(w.win);
@@ -219,7 +263,10 @@ static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room
         w.state[0] = foreign_mix(w.state[0], (uint64_t)(int64_t)(u[i] * 1e9));
     w.state[1] += w.sums[f->rank] != want || w.sums[w.n] != want * w.n;
     w.state[1] += w.how != INSIDE && w.how != EARLY && !has_seen(f);
-    w.state[1] += files() != 2;
+    const int own = files() - 2; /* a replacement has private memory in place of the file */
+    w.state[1] += w.how == ALONE ? own != 0 && own != 1 : own != (w.how == LATER);
+    if (w.how == ALONE || w.how == LATER)
+        w.state[1] += *w.own != (int64_t)f->step * (f->step + 1) / 2;
     return foreign_counted(f, w.state[0], w.state[1], hash, detail, room);
 }
 
@@ -228,11 +275,33 @@ static void release(void)
     free(w.state);
 }
 
+/* A loop that goes on when no set can have its window. */
+static int loop_without_sets(struct foreign *f)
+{
+    for (int rc, last = FTKIT_OK;; last = rc) {
+        rc = ftkit_checkpoint(f->ft);
+        if (foreign_fatal(rc) && rc != last)
+            (void)foreign_complain(f, "checkpoint", rc);
+        if (foreign_fatal(rc) && rc != FTKIT_ERR_STATE)
+            return 1;
+        if (f->step >= f->steps) {
+            if (foreign_end(f, &rc))
+                return rc;
+            continue;
+        }
+        foreign_watch(f);
+        (void)FTK_FAULT("app.step");
+        step(f);
+        f->step++;
+    }
+}
+
 static int loop(struct foreign *f)
 {
     if (w.how == EARLY && (make(f) != MPI_SUCCESS || fill(f) != MPI_SUCCESS))
         return 1;
-    return foreign_loop(f);
+    const bool without = w.how == INSIDE || w.how == EARLY || w.how == LATER;
+    return without ? loop_without_sets(f) : foreign_loop(f);
 }
 
 int main(int argc, char **argv)

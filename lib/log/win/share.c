@@ -55,7 +55,7 @@ struct ftk_win_shared {
     char *memory;
     int fd;
     bool of_handle;     /* the handle of the window unmaps the memory, and this struct does not */
-    bool in_loop;       /* a replacement does not have the window */
+    bool in_loop;       /* no set can have the window: no replacement would make it */
     struct fact fact[]; /* of each rank */
 };
 
@@ -382,17 +382,22 @@ static int join(struct ftk_win *w, const char *words)
     return FTKIT_OK;
 }
 
+bool ftk_win_shared_in_loop(const struct ftk_win *w)
+{
+    return w->shared && w->shared->in_loop;
+}
+
 int ftk_win_shared_missing(void)
 {
     return ftk_fail(FTKIT_ERR_UNSUPPORTED,
-        "a window of MPI_Win_allocate_shared was made inside the loop, and a replacement does not "
-        "have it: make the window before ftkit_recover");
+        "the set has a window of MPI_Win_allocate_shared that this process does not have: make the "
+        "window before ftkit_recover");
 }
 
 int ftk_win_shared_load(struct ftk_win *w, const char *words, const char *from, size_t bytes)
 {
     int rc = FTKIT_OK;
-    if (w->shared->in_loop)
+    if (w->shared->in_loop) /* it is not the window of the set */
         return ftk_win_shared_missing();
     if (FTK_FAULT("win.join"))
         return ftk_fail(FTKIT_ERR_NOMEM, "shared memory of a window: injected");

@@ -279,7 +279,9 @@ int ftk_win_shared_part(
 /* What a set has besides the bytes of this rank; words 0: the memory is not shared. */
 size_t ftk_win_shared_words(const struct ftk_win *w);
 void ftk_win_shared_save(const struct ftk_win *w, char *to);
-/* A replacement does not have a window that the loop has made: FTKIT_ERR_UNSUPPORTED. */
+/* Whether w has shared memory that the loop has made. */
+bool ftk_win_shared_in_loop(const struct ftk_win *w);
+/* This process lacks a window of the set: FTKIT_ERR_UNSUPPORTED. */
 int ftk_win_shared_missing(void);
 /* Restore the part of this rank, as the ranks of w do together.  Codes of ftkit. */
 int ftk_win_shared_load(struct ftk_win *w, const char *words, const char *from, size_t bytes);

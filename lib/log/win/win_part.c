@@ -89,6 +89,9 @@ static const char *unfit(const struct ftk_win *w)
         return "operations are not complete (call MPI_Win_fence or MPI_Win_flush_all before)";
     if (w->passive && !w->passive->all && ftk_win_has_locks(w))
         return "a lock is held (call MPI_Win_unlock before)";
+    if (ftk_win_shared_in_loop(w))
+        return "its shared memory was made inside the loop (make it before ftkit_recover, or free it "
+               "before a set)";
     const char *why = ftk_win_is_registered(w) ? ftk_win_recipe_unfit(w) : NULL;
     return why ? why : ftk_win_ranges_unfit(w);
 }
@@ -312,7 +315,11 @@ static int unpack_memory(void *arg, const void *from, size_t bytes)
             || ftk_win_padded(head[1]) > (size_t)(end - at) - more)
             return ftk_fail(FTKIT_ERR_FORMAT, "memory of windows: damaged");
         struct ftk_win *w = ftk_win_in_context((int)context);
-        int rc = w ? unpack_one(w, at, at + more, head[1]) : FTKIT_OK;
+        int rc = FTKIT_OK;
+        if (w)
+            rc = unpack_one(w, at, at + more, head[1]);
+        else if (more > 0)
+            rc = ftk_win_shared_missing();
         if (rc != FTKIT_OK)
             return rc;
         at += more + ftk_win_padded(head[1]);
