@@ -13,7 +13,8 @@
  *     have restored theirs: the head has how far each rank is (stage).
  *
  * A replacement finds the file by the addresses in the set: of the processes that had it at the
- * line, one that lives is enough. */
+ * line, one that lives is enough.  The memory of a window of one rank stays private: no other
+ * process looks at it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdatomic.h>
@@ -355,6 +356,8 @@ static int meet(const struct ftk_win *w, uint64_t stage)
         return FTKIT_OK;
     const struct timespec pause = { 0, 50000 };
     struct head *h = w->shared->head;
+    if (!h) /* private memory, see above */
+        return FTKIT_OK;
     const uint64_t goal = 2 * ((uint64_t)ftk_log.ctx->epoch + 1) + stage;
     atomic_store(&h->member[w->vc->rank].stage, goal);
     for (int i = 0; i < w->vc->size; i++)
@@ -401,7 +404,7 @@ int ftk_win_shared_load(struct ftk_win *w, const char *words, const char *from, 
         return ftk_win_shared_missing();
     if (FTK_FAULT("win.join"))
         return ftk_fail(FTKIT_ERR_NOMEM, "shared memory of a window: injected");
-    if (!w->shared->head)
+    if (!w->shared->head && w->vc->size > 1)
         rc = join(w, words);
     if (rc == FTKIT_OK)
         rc = meet(w, 0);
