@@ -155,6 +155,13 @@ bool ftk_detect_known(void)
     return false;
 }
 
+void ftk_detect_end(struct ftkit_ctx *ctx, const char *why)
+{
+    ftk_run_state("fatal %s", why);
+    ftk_watchdog_end(ctx->dog, why);
+    ftk_report_last("%s", why);
+}
+
 /* The program has MPI_ERRORS_ARE_FATAL.  The MPI itself would end only this process, and its
  * message would name the function that calls error handlers. */
 void ftk_detect_fatal(struct ftkit_ctx *ctx, int code)
@@ -175,9 +182,7 @@ void ftk_detect_fatal(struct ftkit_ctx *ctx, int code)
         "rank %d: %s of the program failed, and no failure of a rank explains it: %s; ending the "
         "job (MPI_ERRORS_ARE_FATAL)",
         ctx->rank, ftk_log_call(ctx), text);
-    ftk_run_state("fatal %s", why);
-    ftk_watchdog_end(ctx->dog, why);
-    ftk_report_last("%s", why);
+    ftk_detect_end(ctx, why);
 }
 
 /* Whether the handler that the program had chosen is MPI_ERRORS_ARE_FATAL.  The handler is that of

@@ -59,6 +59,8 @@ bool ftk_detect_confirm(struct ftkit_ctx *ctx);
 /* End the job because of an error of the program that no failure explains.  Without a watchdog the
  * function only reports the error and returns. */
 void ftk_detect_fatal(struct ftkit_ctx *ctx, int code);
+/* The same with a text of its own.  A relaunch may help, unlike behind ftk_misuse_end(). */
+void ftk_detect_end(struct ftkit_ctx *ctx, const char *why);
 /* Whether any context of the process knows of a failure that is not repaired.  No MPI call. */
 bool ftk_detect_known(void);
 

@@ -18,6 +18,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -228,11 +229,12 @@ static int tell(const struct ftk_win *w, int err, struct fact *mine, struct fact
         ftk_report(FTKIT_ERROR, "rank %d: %s", ftk_log.me, ftk_detail_text());
         mine->error = ENOMEM; /* the others do not wait for this rank */
     } else if (err && mine->error == 0) {
-        ftk_report(FTKIT_ERROR,
+        char why[160];
+        snprintf(why, sizeof why,
             "rank %d: cannot make the memory of MPI_Win_allocate_shared in the replay of set-up: "
             "%s",
             ftk_log.me, strerror(err));
-        ftk_detect_fatal(ftk_log.ctx, MPI_ERR_RMA_SHARED);
+        ftk_detect_end(ftk_log.ctx, why);
         return MPI_ERR_RMA_SHARED;
     }
     *all = *mine;
@@ -284,11 +286,12 @@ static bool may_make(void)
     const struct ftkit_ctx *ctx = ftk_log.ctx;
     if (ctx->incarnation == 0 || ctx->committed > 0)
         return true;
-    ftk_report(FTKIT_ERROR,
+    char why[160];
+    snprintf(why, sizeof why,
         "rank %d: a window of MPI_Win_allocate_shared cannot be repaired before the first set of "
         "ftkit_checkpoint: the job has to begin anew",
         ftk_log.me);
-    ftk_detect_fatal(ftk_log.ctx, MPI_ERR_RMA_SHARED);
+    ftk_detect_end(ftk_log.ctx, why);
     return false;
 }
 

@@ -90,8 +90,8 @@ static const char *unfit(const struct ftk_win *w)
     if (w->passive && !w->passive->all && ftk_win_has_locks(w))
         return "a lock is held (call MPI_Win_unlock before)";
     if (ftk_win_shared_in_loop(w))
-        return "its shared memory was made inside the loop (make it before ftkit_recover, or free it "
-               "before a set)";
+        return "its shared memory was made inside the loop (make it before ftkit_recover, or free "
+               "it before a set)";
     const char *why = ftk_win_is_registered(w) ? ftk_win_recipe_unfit(w) : NULL;
     return why ? why : ftk_win_ranges_unfit(w);
 }
