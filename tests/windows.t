@@ -319,6 +319,14 @@ for my $p (map { shared($_) } qw(halo mixed)) {
         }
     }
 
+    # loops that wait for a value in shared memory
+    for my $i (1 .. (all_cases() ? 25 : 2)) {
+        my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid app.inflight)), $i == 1 ? 0 : rand(4), 2 + rand(34));
+        my $j = logged(shared('flag'), env => $env, fault => $fault);
+        is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want", "shared -m flag: $fault")
+            or diag(substr($j->{log}, 0, 3000));
+    }
+
     # windows that a rollback takes away: the program frees the handles, and the memory is gone
     for my $fault ('app.mid:1:13:kill', 'app.inflight:2:18:kill,win.join:0:1:kill') {
         my $j = logged(shared('each'), env => $env, fault => $fault, spares => 2);
