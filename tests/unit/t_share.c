@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,6 +97,23 @@ static void a_process_that_is_over(void **state)
     assert_int_equal(found, -1);
 }
 
+/* A signal undoes one piece, and not all that is reserved: each piece passes the point. */
+static void is_reserved_in_pieces(void **state)
+{
+    enum { LARGE = 12 << 20 };
+    struct stat st;
+    int fd = -1;
+    (void)state;
+    assert_int_equal(ftk_share_file_make(LARGE + BYTES, TOKEN, &fd), 0); /* see main() */
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(st.st_size, LARGE + BYTES);
+    assert_true(st.st_blocks * 512 >= LARGE + BYTES);
+    close(fd);
+    fd = -1;
+    assert_int_equal(ftk_share_file_make(LARGE, TOKEN, &fd), ENOSPC);
+    assert_int_equal(fd, -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -103,6 +121,10 @@ int main(void)
         cmocka_unit_test(another_file_of_windows),
         cmocka_unit_test(another_file),
         cmocka_unit_test(a_process_that_is_over),
+        cmocka_unit_test(is_reserved_in_pieces),
     };
+    if (setenv("FTKIT_FAULT", "win.reserve:*:9:ENOSPC", 1)
+        != 0) /* the last piece of the last file */
+        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,16 +17,23 @@
 
 #define NAME "ftkit-win"
 
-/* Without memory for all pages a store would end in a SIGBUS. */
+/* Without memory for all pages a store would end in a SIGBUS.  A signal of the program undoes all
+ * that one call has reserved: small pieces go on, also with signals all the time. */
 static int reserve(int fd, size_t bytes)
 {
-    int err;
-    do {
-        err = FTK_FAULT("win.reserve");
-        if (!err)
-            err = posix_fallocate(fd, 0, (off_t)bytes);
-    } while (err == EINTR); /* by a signal of the program */
-    return err;
+    enum { PIECE = 4 << 20 };
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        const size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+        int err;
+        do {
+            err = FTK_FAULT("win.reserve");
+            if (!err)
+                err = posix_fallocate(fd, (off_t)at, (off_t)n);
+        } while (err == EINTR);
+        if (err)
+            return err;
+    }
+    return 0;
 }
 
 int ftk_share_file_make(size_t bytes, uint64_t token, int *fd)
