@@ -335,6 +335,15 @@ for my $p (map { shared($_) } qw(halo mixed)) {
             "shared -m each: no memory is left behind: $fault") or diag(substr($j->{log}, 0, 3000));
     }
 
+    # rank 0 dies while it makes a window: another rank finds no memory (at message 61, most times)
+    for my $message (60 .. 62) {
+        my $fault = "win.open:3:*:late,log.send:0:$message:kill";
+        my $j = logged(shared('each'), env => $env, fault => $fault);
+        is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want", "shared -m each: $fault")
+            or diag(substr($j->{log}, 0, 3000));
+        unlike($j->{log}, qr/cannot share memory with rank 0/, '... is a failure, and no error of the program');
+    }
+
     my $j = logged($p, env => $env, fault => 'win.reserve:0:1:EINTR', spares => 0);
     is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want",
         'shared memory: a signal comes while it is reserved') or diag(substr($j->{log}, 0, 3000));
@@ -342,6 +351,15 @@ for my $p (map { shared($_) } qw(halo mixed)) {
     my $each = () = $j->{log} =~ /rank 0 of the communicator cannot share memory with rank 0: No space left on device/g;
     ok($j->{rc} != 0 && $each == 4, '... no room is an error of all ranks') or diag(substr($j->{log}, 0, 3000));
 
+    unlike($j->{log}, qr/on one node/, '... and says nothing of nodes');
+    for ([ 'ENOENT', qr/No such file or directory \(all ranks of the communicator have to be on one node\)/ ],
+        [ 'EACCES', qr/Permission denied \(a process may not open files of another one in \/proc\/PID\/fd\)/ ])
+    {
+        my ($why, $text) = @$_;
+        $j = logged($p, env => $env, fault => "win.open:2:1:$why", spares => 0);
+        ok($j->{rc} != 0 && $j->{log} =~ /rank 2 of the communicator cannot share memory with rank 0: $text/,
+            "shared memory that a rank cannot open: $why") or diag(substr($j->{log}, 0, 3000));
+    }
     $j = logged($p, env => $env, fault => 'app.mid:1:13:kill,win.private:1:1:ENOMEM@1', spares => 1);
     ok($j->{rc} != 0 && $j->{log} =~ /rank 1: cannot make the memory of MPI_Win_allocate_shared in the replay of set-up: Cannot allocate memory/,
         'shared memory: a replacement without memory ends the job') or diag("rc $j->{rc} ", substr($j->{log}, 0, 3000));

@@ -137,7 +137,9 @@ static int make_file(struct ftk_win_shared *s, uint64_t token)
 static int open_file(struct ftk_win_shared *s, uint64_t address, uint64_t token, char *at)
 {
     int fd = -1;
-    const int err = ftk_share_file_open(address, s->head_bytes + s->bytes, token, &fd);
+    int err = FTK_FAULT("win.open");
+    if (!err)
+        err = ftk_share_file_open(address, s->head_bytes + s->bytes, token, &fd);
     return take_file(s, err, fd, at);
 }
 
@@ -295,6 +297,30 @@ static bool may_make(void)
     return false;
 }
 
+static const char *hint(int err)
+{
+    if (err == ENOENT || err == ESTALE)
+        return " (all ranks of the communicator have to be on one node)";
+    if (err == EPERM || err == EACCES)
+        return " (a process may not open files of another one in /proc/PID/fd)";
+    return "";
+}
+
+/* Tell an error of the program: a rank of the communicator has no memory.  A rank that has died may
+ * be the reason, and is no error of the program: so all ranks have to come here. */
+static int report(const struct ftk_win *w, int rank, int err)
+{
+    const struct ftk_call barrier = { .kind = FTK_BARRIER, .name = "MPI_Win_allocate_shared" };
+    const int rc = ftk_coll_now(w->vc, &barrier);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    ftk_report(FTKIT_ERROR,
+        "rank %d: MPI_Win_allocate_shared: rank %d of the communicator cannot share memory with "
+        "rank 0: %s%s",
+        ftk_log.me, rank, strerror(err), hint(err));
+    return MPI_ERR_RMA_SHARED;
+}
+
 int ftk_win_share(struct ftk_win *w)
 {
     struct ftk_win_shared *s = w->shared;
@@ -309,13 +335,8 @@ int ftk_win_share(struct ftk_win *w)
     int rc = map_all(w, s->fact);
     for (int i = 0; rc == MPI_SUCCESS && bad < 0 && i < w->vc->size; i++)
         bad = s->fact[i].error ? i : -1;
-    if (bad >= 0) {
-        ftk_report(FTKIT_ERROR,
-            "rank %d: MPI_Win_allocate_shared: rank %d of the communicator cannot share memory "
-            "with rank 0: %s (all ranks of the communicator have to be on one node)",
-            ftk_log.me, bad, strerror((int)s->fact[bad].error));
-        rc = MPI_ERR_RMA_SHARED;
-    }
+    if (bad >= 0)
+        rc = report(w, bad, (int)s->fact[bad].error);
     if (rc == MPI_SUCCESS && s->head)
         atomic_store(&s->head->member[w->vc->rank].address, ftk_share_file_address(s->fd));
     return rc;
