@@ -391,6 +391,10 @@ for my $p (map { shared($_) } qw(halo mixed)) {
         fault => 'app.mid:2:18:kill');
     is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want",
         'shared -m later: a job makes its memory anew from files') or diag(substr($j->{log}, 0, 3000));
+    $j = logged(shared('gone'), env => { %$files, FTKIT_RECOVER_SUPPLY => 'end' }, run => ['--log'], spares => 0,
+        fault => 'app.mid:2:18:kill');
+    ok($j->{rc} != 0 && $j->{log} =~ /the set has a window of MPI_Win_allocate_shared that this process does not have/,
+        'shared -m gone: the memory of a set has a window') or diag("rc $j->{rc} ", substr($j->{log}, 0, 3000));
     ok(!grep({ /ftkit-win/ } map { readlink($_) // '' } glob('/proc/[0-9]*/fd/*')), 'no process has the memory any more');
 }
 

@@ -11,6 +11,7 @@
  *   each     as halo, with a further window that each step makes and frees: a rollback leaves none
  *   alone    as halo, and each rank has a window that it shares with nobody
  *   later    the same, with a window that the first step makes: no set can have it
+ *   gone     as alone, and a start behind a failure does not make this window: a mistake
  *   flag     as halo, and each step has a loop that waits for a value in the memory of rank 0
  *
  * Set-up loads from the memory of others, and gives the values to ftkit_decide() or MPI_Bcast().
@@ -23,7 +24,7 @@
 #include "foreign.h"
 
 static struct {
-    enum { HALO, MIXED, INSIDE, EARLY, EACH, ALONE, LATER, FLAG } how;
+    enum { HALO, MIXED, INSIDE, EARLY, EACH, ALONE, LATER, GONE, FLAG } how;
     int cells, n;
     double *u;       /* [2 * cells] of this rank, in shared memory: two fields */
     uint64_t *state; /* registered: a hash, what is wrong */
@@ -41,7 +42,7 @@ static struct {
 static int prepare(struct foreign *f)
 {
     static const char *const names[] = { "halo", "mixed", "inside", "early", "each", "alone",
-        "later", "flag" };
+        "later", "gone", "flag" };
     const char *name = f->variant ? f->variant : "halo";
     size_t i = 0;
     int start;
@@ -138,10 +139,14 @@ static int connect_ranks(struct foreign *f)
 {
     if (w.how == INSIDE || w.how == EARLY)
         return 0;
+    const char *attempt = getenv("FTKIT_RUN_ATTEMPT");
+    const bool again = attempt && strcmp(attempt, "0") != 0;
     int rc = make(f) != MPI_SUCCESS || fill(f) != MPI_SUCCESS || look(f) != 0;
-    if (rc == 0 && (w.how == ALONE || w.how == LATER))
+    if (rc == 0 && (w.how == ALONE || w.how == LATER || w.how == GONE))
         rc = MPI_Comm_split(f->comm, f->rank, 0, &w.one) != MPI_SUCCESS;
-    return rc == 0 && w.how == ALONE ? make_own() != MPI_SUCCESS : rc;
+    if (rc == 0 && (w.how == ALONE || (w.how == GONE && !again)))
+        rc = make_own() != MPI_SUCCESS;
+    return rc;
 }
 
 static void disconnect(void)
@@ -264,7 +269,7 @@ static bool verdict(struct foreign *f, uint64_t *hash, char *detail, size_t room
     w.state[1] += w.sums[f->rank] != want || w.sums[w.n] != want * w.n;
     w.state[1] += w.how != INSIDE && w.how != EARLY && !has_seen(f);
     const int own = files() - 2; /* a replacement has private memory in place of the file */
-    w.state[1] += w.how == ALONE ? own != 0 && own != 1 : own != (w.how == LATER);
+    w.state[1] += w.how == ALONE || w.how == GONE ? own != 0 && own != 1 : own != (w.how == LATER);
     if (w.how == ALONE || w.how == LATER)
         w.state[1] += *w.own != (int64_t)f->step * (f->step + 1) / 2;
     return foreign_counted(f, w.state[0], w.state[1], hash, detail, room);
