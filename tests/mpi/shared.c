@@ -119,9 +119,10 @@ static int look(struct foreign *f)
 static bool has_seen(const struct foreign *f)
 {
     int start, cells = foreign_block(f->size, w.n, (f->rank + 1) % w.n, &start);
-    const double next = sin(0.1 * (start + cells / 2));
+    const int next = start + cells / 2;
     cells = foreign_block(f->size, w.n, 0, &start);
-    return w.seen[0] == next && w.seen[1] == sin(0.1 * (cells / 2));
+    const int first = cells / 2;
+    return w.seen[0] == sin(0.1 * next) && w.seen[1] == sin(0.1 * first);
 }
 
 static int make_own(void)

@@ -53,7 +53,7 @@ static void another_file_of_windows(void **state)
     (void)state;
     assert_int_equal(ftk_share_file_make(BYTES, TOKEN, &fd), 0);
     assert_int_equal(open_at(fd, BYTES, TOKEN + 1), ESTALE);
-    assert_int_equal(open_at(fd, 2 * BYTES, TOKEN), ESTALE);
+    assert_int_equal(open_at(fd, (size_t)2 * BYTES, TOKEN), ESTALE);
     close(fd);
     assert_int_equal(open_at(fd, BYTES, TOKEN), ENOENT);
 }
