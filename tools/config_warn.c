@@ -37,7 +37,8 @@ static void look_at_launch(struct ftk_job *job)
     else if (w->nnodes > 1 && ftk_job_missing(w, &worst) > 0 && !supplies_more(c))
         WARN(job,
             "spares.count: %d spare%s on other nodes for a node with %d rank%s, and recover.supply "
-            "has neither spawn nor shrink: the loss of all processes of a node ends the job; give %d",
+            "has neither spawn nor shrink: the loss of all processes of a node ends the job; "
+            "give %d",
             w->nspares - w->spares[worst], FTK_S(w->nspares - w->spares[worst]),
             w->first[worst + 1] - w->first[worst], FTK_S(w->first[worst + 1] - w->first[worst]),
             enough(w));

@@ -1,5 +1,6 @@
 /* A program that has an error handler on MPI_COMM_WORLD: the handler is there again when the
- * context is closed, also in a replacement.  Each process prints "handler: kept", or "handler: lost".
+ * context is closed, also in a replacement.  Each process prints "handler: kept" or "handler:
+ * lost".
  *
  *   handlers own|fatal
  *

@@ -327,7 +327,7 @@ static int wait_or_look(struct probing *p, struct found *f)
         return find_again(p, f);
     for (;;) {
         if (p->counts && p->next == FTK_DET_FREE && ftk_det_probe_known(&p->want))
-            p->next = FTK_DET_THIS; /* replicas: the leader has told it meanwhile */
+            p->next = FTK_DET_THIS; /* replicas: its determinant has come from the leader */
         int rc = look(p, f);
         if (rc != MPI_SUCCESS)
             return rc;

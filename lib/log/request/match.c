@@ -178,9 +178,9 @@ __attribute__((noinline)) static int probe_now(struct ftk_req *r)
 
 /* ---- replicas: receives that are withheld until the match is known ------------------------ */
 
-/* Take over what the leader has told of a receive.  If its match is known, it is no wildcard
- * receive any more.  The tag of a receive of any tag is told before the match of the wildcard
- * receive in front of it. */
+/* Take over what the determinants of the leader say of a receive.  If its match is known, it is no
+ * wildcard receive any more.  The tag of a receive of any tag comes before the match of the
+ * wildcard receive in front of it. */
 static void take_over(struct ftk_req *r)
 {
     struct ftk_envelope *want = &r->recv.want;
