@@ -394,10 +394,7 @@ int ftk_vcomm_attach(struct ftk_vcomm *vc)
 
 void ftk_vcomm_detach(struct ftk_vcomm *vc)
 {
-    if (ftk_log_is_rolling_back())
-        lose_to_program(vc);
-    else
-        lose(vc);
+    (ftk_log_is_rolling_back() ? lose_to_program : lose)(vc);
     find_anew();
 }
 
