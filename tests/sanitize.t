@@ -50,12 +50,12 @@ sub asan
     return "detect_leaks=$look:fast_unwind_on_malloc=" . ($mpi ? 0 : 1);
 }
 
-# The text of a unit test, with its own headers.
+# The text of a unit test, with its own headers, and theirs.
 sub source
 {
-    my $text = slurp("tests/unit/$_[0].c");
-    my @headers = $text =~ /^#include "(t_\w+\.h)"$/mg;
-    return join('', $text, map { slurp("tests/unit/$_") } @headers);
+    my ($file) = @_;
+    my $text = slurp("tests/unit/$file");
+    return join('', $text, map { source($_) } $text =~ /^#include "(t_\w+\.h)"$/mg);
 }
 
 # two at a time
@@ -79,7 +79,7 @@ for my $unit (@units) {
         open STDERR, '>&', \*STDOUT;
         # thousands of runs of the same steps, and the same for other sizes
         @ENV{qw(FTKIT_TEST_COUNT FTKIT_TEST_FEW)} = (150, 5) if !all_cases();
-        $ENV{ASAN_OPTIONS} = asan(source($unit) =~ /\bMPI_Init\b/);
+        $ENV{ASAN_OPTIONS} = asan(source("$unit.c") =~ /\bMPI_Init\b/);
         $ENV{OMPI_MCA_btl_sm_backing_directory} = $ENV{TMPDIR} = scratch();
         exec 'scripts/guard', 600, '--', 'scripts/cmocka-tap', "$san/unit/$unit"
             or die "exec: $!\n";
