@@ -344,10 +344,10 @@ for my $p (map { shared($_) } qw(halo mixed)) {
         unlike($j->{log}, qr/cannot share memory with rank 0/, '... is a failure, and no error of the program');
     }
 
-    my $j = logged($p, env => $env, fault => 'win.reserve:0:1:EINTR', spares => 0);
+    my $j = logged($p, env => $env, fault => 'memfd.reserve:0:1:EINTR', spares => 0);
     is("@{[ scalar @{ $j->{faults} } ]} $j->{rc} $j->{result}", "1 0 $want",
         'shared memory: a signal comes while it is reserved') or diag(substr($j->{log}, 0, 3000));
-    $j = logged($p, env => $env, fault => 'win.reserve:0:1:ENOSPC', spares => 0);
+    $j = logged($p, env => $env, fault => 'memfd.reserve:0:1:ENOSPC', spares => 0);
     my $each = () = $j->{log} =~ /rank 0 of the communicator cannot share memory with rank 0: No space left on device/g;
     ok($j->{rc} != 0 && $each == 4, '... no room is an error of all ranks') or diag(substr($j->{log}, 0, 3000));
 

@@ -8,19 +8,19 @@
  * is killed would never release a lock. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/hash.h"
+#include "core/memfd.h"
 #include "ring.h"
 
+#define NAME "ftkit-ring"
 #define MAGIC 0x46544b52u /* FTKR */
 #define RING_BYTES (FTK_RING_BLOCK * FTK_RING_BLOCKS)
 #define HEAD_ALIGN 4096u
@@ -147,11 +147,9 @@ int ftk_ring_make(int nmembers, struct ftk_ring **out, struct ftk_ring_address *
 {
     size_t bytes = head_bytes(nmembers) + RING_BYTES;
     int err = FTK_FAULT("ring.make");
-    int fd = err ? -1 : memfd_create("ftkit-ring", MFD_CLOEXEC);
-    if (!err && fd < 0)
-        err = errno;
-    if (!err) /* without this, missing memory shows as a SIGBUS later */
-        err = posix_fallocate(fd, 0, (off_t)bytes);
+    int fd = -1;
+    if (!err)
+        err = ftk_memfd_make(NAME, bytes, &fd);
     struct ftk_ring *ring = err ? NULL : map_ring(fd, bytes);
     if (!ring) {
         int rc = ftk_fail_errno(err ? err : errno, "%zu bytes of shared memory", bytes);
@@ -186,22 +184,21 @@ static bool is_meant(const struct ftk_ring *ring, const struct ftk_ring_address 
            && (uint32_t)member < h->nmembers && h->data + RING_BYTES == ring->bytes;
 }
 
-/* Map the file at path if it is large enough for a ring; else NULL with errno. */
-static struct ftk_ring *open_ring(const char *path)
+/* Map the file at an address if it is large enough for a ring; else NULL with errno. */
+static struct ftk_ring *open_ring(const struct ftk_ring_address *at)
 {
-    struct stat st;
     struct ftk_ring *ring = NULL;
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return NULL;
-    if (fstat(fd, &st) == 0) {
-        if (S_ISREG(st.st_mode) && (size_t)st.st_size >= head_bytes(1) + RING_BYTES)
-            ring = map_ring(fd, (size_t)st.st_size);
-        else
-            errno = ENOENT;
+    size_t bytes = 0;
+    int fd = -1;
+    int err = ftk_memfd_open(NAME, (pid_t)at->pid, (int)at->fd, &fd, &bytes);
+    if (!err && bytes < head_bytes(1) + RING_BYTES)
+        err = ENOENT;
+    if (!err) {
+        ring = map_ring(fd, bytes);
+        err = errno;
     }
-    int err = errno;
-    (void)close(fd); /* the mapping stays */
+    if (fd >= 0)
+        (void)close(fd); /* the mapping stays */
     errno = err;
     return ring;
 }
@@ -219,7 +216,7 @@ int ftk_ring_join(const struct ftk_ring_address *at, int member, struct ftk_ring
     if (at->pid <= 0)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "no ring to join");
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)at->pid, (int)at->fd);
-    struct ftk_ring *ring = err ? NULL : open_ring(path);
+    struct ftk_ring *ring = err ? NULL : open_ring(at);
     if (!ring)
         return ftk_fail_errno(err ? err : errno, "join the ring at %s", path);
     if (!is_meant(ring, at, member)) {

@@ -123,7 +123,7 @@ int main(void)
         cmocka_unit_test(a_process_that_is_over),
         cmocka_unit_test(is_reserved_in_pieces),
     };
-    if (setenv("FTKIT_FAULT", "win.reserve:*:9:ENOSPC", 1)
+    if (setenv("FTKIT_FAULT", "memfd.reserve:*:9:ENOSPC", 1)
         != 0) /* the last piece of the last file */
         return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
