@@ -89,11 +89,7 @@ void ftk_dtype_bytes_free(MPI_Datatype *type)
 
 static MPI_Comm self = MPI_COMM_NULL;
 
-/* Copy from one type into another by a message to this process itself, which allows incomplete
- * items and any length.  The program may be using MPI_COMM_SELF, so this is another
- * communicator. */
-static int convert(
-    const void *from, int nfrom, MPI_Datatype as, void *to, int nto, MPI_Datatype type)
+int ftk_dtype_self(MPI_Comm *out)
 {
     int rc = MPI_SUCCESS;
     if (self == MPI_COMM_NULL) {
@@ -101,9 +97,18 @@ static int convert(
         if (rc == MPI_SUCCESS)
             rc = PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
     }
+    *out = self;
+    return rc;
+}
+
+int ftk_dtype_convert(
+    const void *from, int nfrom, MPI_Datatype as, void *to, int nto, MPI_Datatype type)
+{
+    MPI_Comm mine;
+    const int rc = ftk_dtype_self(&mine);
     if (rc != MPI_SUCCESS)
         return rc;
-    return PMPI_Sendrecv(from, nfrom, as, 0, 0, to, nto, type, 0, 0, self, MPI_STATUS_IGNORE);
+    return PMPI_Sendrecv(from, nfrom, as, 0, 0, to, nto, type, 0, 0, mine, MPI_STATUS_IGNORE);
 }
 
 int ftk_dtype_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
@@ -121,7 +126,7 @@ int ftk_dtype_pack_gaps(const void *buf, int count, MPI_Datatype type, void *to,
         return PMPI_Pack(buf, count, type, to, (int)bytes, &done, MPI_COMM_SELF);
     int rc = ftk_dtype_bytes(bytes, &n, &all);
     if (rc == MPI_SUCCESS)
-        rc = convert(buf, count, type, to, n, all);
+        rc = ftk_dtype_convert(buf, count, type, to, n, all);
     ftk_dtype_bytes_free(&all);
     return rc;
 }
@@ -150,7 +155,7 @@ int ftk_dtype_unpack(const void *from, size_t bytes, void *buf, int count, MPI_D
     }
     rc = ftk_dtype_bytes(bytes, &n, &all);
     if (rc == MPI_SUCCESS)
-        rc = convert(from, n, all, buf, count, type);
+        rc = ftk_dtype_convert(from, n, all, buf, count, type);
     ftk_dtype_bytes_free(&all);
     return rc;
 }

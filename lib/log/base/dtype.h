@@ -51,6 +51,13 @@ static inline int ftk_dtype_pack_known(
 }
 int ftk_dtype_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
 int ftk_dtype_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type);
+/* A communicator of this process alone, for copies: the program may be using MPI_COMM_SELF.  It
+ * returns errors, and has no attributes. */
+int ftk_dtype_self(MPI_Comm *out);
+/* Copy from one type into another by a message to this process itself, which allows incomplete
+ * items and any length. */
+int ftk_dtype_convert(
+    const void *from, int nfrom, MPI_Datatype as, void *to, int nto, MPI_Datatype type);
 /* Pack into memory of the heap: *copy is the caller's to free, also on error. */
 int ftk_dtype_packed(const void *buf, int count, MPI_Datatype type, char **copy, size_t *bytes);
 /* The same for so many bytes that a receive has got; the last item may be incomplete, and is packed

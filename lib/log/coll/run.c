@@ -36,7 +36,6 @@ _Static_assert(EXTRA_FIRST + (FTK_LOG_EXTRAS - 1) * EXTRA_PERSISTENT < INT32_MAX
 #define SMALL_BCAST 512 /* bytes of a broadcast without a schedule */
 
 static struct ftk_coll *first_coll, *last_coll; /* under way */
-static MPI_Comm self = MPI_COMM_NULL;           /* of this process alone; errors are returned */
 
 /* ---- tags ---------------------------------------------------------------------------- */
 
@@ -197,27 +196,19 @@ static bool fence_reached(struct ftk_coll *c)
     return all;
 }
 
-static int private_self(void)
-{
-    if (self != MPI_COMM_NULL)
-        return MPI_SUCCESS;
-    int rc = PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &self); /* a duplicate may have attributes */
-    return rc == MPI_SUCCESS ? PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN) : rc;
-}
-
 /* Copy from one datatype to another. */
 static int copy(const struct ftk_step *s)
 {
+    MPI_Comm self;
     int at = 0;
-    int rc = private_self();
+    int rc = ftk_dtype_self(&self);
     if (rc != MPI_SUCCESS)
         return rc;
     if (s->into_type == MPI_PACKED)
         return PMPI_Pack(s->from, s->count, s->type, s->into, s->into_count, &at, self);
     if (s->type == MPI_PACKED)
         return PMPI_Unpack(s->from, s->count, &at, s->into, s->into_count, s->into_type, self);
-    return PMPI_Sendrecv(s->from, s->count, s->type, 0, 0, s->into, s->into_count, s->into_type, 0,
-        0, self, MPI_STATUS_IGNORE);
+    return ftk_dtype_convert(s->from, s->count, s->type, s->into, s->into_count, s->into_type);
 }
 
 static void local(struct ftk_coll *c, const struct ftk_step *s)
@@ -401,14 +392,11 @@ void ftk_coll_free(struct ftk_req *r)
     ftk_coll_delete(c);
 }
 
-/* Free unused objects and the communicator of local copies. */
+/* Free unused objects. */
 static void close_colls(void)
 {
     ftk_coll_free_memory();
     ftk_schedule_close();
-    if (self != MPI_COMM_NULL)
-        (void)PMPI_Comm_free(&self); /* there is no call to return an error */
-    self = MPI_COMM_NULL;
 }
 
 /* ---- small broadcasts -------------------------------------------------------------------
