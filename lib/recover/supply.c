@@ -164,7 +164,8 @@ static struct spawned spawn(const struct ftkit_ctx *ctx, int program, int n, MPI
     find_command(&ctx->programs, program, &c, &text);
     snprintf(below, sizeof below, DIRECTORY "=%s", ctx->programs.directory);
     char **args = ftk_command_spawn(&c, ctx->programs.n > 0 ? below : NULL, &command);
-    int rc = MPI_Comm_dup(MPI_COMM_SELF, &self); /* errors of MPI_COMM_SELF end the process */
+    /* errors of MPI_COMM_SELF end the process; a duplicate may have attributes of the program */
+    int rc = MPI_Comm_split(MPI_COMM_SELF, 0, 0, &self);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
@@ -254,7 +255,7 @@ static int connect_all(MPI_Comm s, int n, struct joining *j)
     return rc;
 }
 
-/* In process 0: tell the spawned processes that they have joined. */
+/* In process 0: announce to the spawned processes that they have joined. */
 static void take(struct joining *j)
 {
     const struct ftk_sure pair = { j->pair, NULL, "taking spawned processes" };
