@@ -16,20 +16,17 @@
 static void next_of_source(void **state)
 {
     static struct stepping s;
-    const struct op any = { .context = 0, .source = MPI_ANY_SOURCE, .tag = 0 };
-    const struct op from = { .context = 0, .source = 1, .tag = MPI_ANY_TAG };
     (void)state;
     begin_case(&s, 3);
     sent[0] = message_of(0, 1, 0, true);
     sent[1] = message_of(0, 1, 1, false);
     sent[2] = message_of(0, 2, 0, false);
     for (int replays = 0; replays < 2; replays++) {
-        (void)receive_as(&any, -1);
-        const int second = receive_as(&from, -1);
+        (void)receive_as(&any_source, -1);
+        const int second = receive_as(&any_tag, -1);
         if (replays)
             arrive_one(&sent[2]);
-        arrive_one(&sent[0]);
-        arrive_one(&sent[1]);
+        arrive_all(0, 2);
         EXPECT(step_test(second) == 1);
         if (!replays)
             die();
@@ -41,7 +38,6 @@ static void next_of_source(void **state)
 static void next_to_probe(void **state)
 {
     static struct stepping s;
-    const struct op any = { .context = 0, .source = MPI_ANY_SOURCE, .tag = 0 };
     MPI_Status st;
     (void)state;
     begin_case(&s, 3);
@@ -49,11 +45,10 @@ static void next_to_probe(void **state)
     sent[1] = message_of(0, 1, 1, false);
     sent[2] = message_of(0, 2, 0, false);
     for (int replays = 0; replays < 2; replays++) {
-        (void)receive_as(&any, -1);
+        (void)receive_as(&any_source, -1);
         if (replays)
             arrive_one(&sent[2]);
-        arrive_one(&sent[0]);
-        arrive_one(&sent[1]);
+        arrive_all(0, 2);
         EXPECT(ftk_mpi_Probe(1, MPI_ANY_TAG, handle[0], &st) == MPI_SUCCESS && st.MPI_TAG == 1);
         if (!replays)
             die();
@@ -72,8 +67,7 @@ static void in_front(void **state)
     begin_case(&s, 2);
     sent[0] = message_of(0, 1, 0, false);
     sent[1] = message_of(0, 1, 1, true);
-    arrive_one(&sent[0]);
-    arrive_one(&sent[1]);
+    arrive_all(0, 2);
     EXPECT(ftk_mpi_Improbe(1, 1, handle[0], &flag, &m, &st) == MPI_SUCCESS && !flag);
     sent[1].whole = true;
     EXPECT(ftk_mpi_Iprobe(1, MPI_ANY_TAG, handle[0], &flag, &st) == MPI_SUCCESS);
@@ -170,7 +164,6 @@ static void cancelled_behind_any_tag(void **state)
 static void doubt_of_any_tag(void **state)
 {
     static struct stepping s;
-    const struct op any = { .context = 0, .source = MPI_ANY_SOURCE, .tag = 0 };
     const struct op from = { .context = 0, .source = 1, .tag = 0 };
     MPI_Status st;
     int flag;
@@ -179,19 +172,17 @@ static void doubt_of_any_tag(void **state)
     sent[0] = message_of(0, 1, 0, true);
     sent[1] = message_of(0, 1, 0, true);
     sent[2] = message_of(0, 1, 1, false);
-    (void)receive_as(&any, -1);
+    (void)receive_as(&any_source, -1);
     int second = receive_as(&from, -1);
-    for (int i = 0; i < 3; i++)
-        arrive_one(&sent[i]);
+    arrive_all(0, 3);
     step_cancel(second);
     EXPECT(ftk_mpi_Iprobe(1, MPI_ANY_TAG, handle[0], &flag, &st) == MPI_SUCCESS);
     const bool seen = flag;
     die();
-    (void)receive_as(&any, -1);
+    (void)receive_as(&any_source, -1);
     second = receive_as(&from, -1);
     step_cancel(second);
-    for (int i = 0; i < 3; i++)
-        arrive_one(&sent[i]);
+    arrive_all(0, 3);
     EXPECT(ftk_mpi_Iprobe(1, MPI_ANY_TAG, handle[0], &flag, &st) == MPI_SUCCESS);
     EXPECT(!seen || (flag && st.MPI_TAG == 1 && step_test(second) == 1));
     close_log();

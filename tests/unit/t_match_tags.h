@@ -16,7 +16,8 @@ static inline void arrive_all(int from, int upto)
         arrive_one(&sent[i]);
 }
 
-/* The message that a test of the receive finds, when the messages up to m have come whole. */
+/* The message that a test of receive k finds.  The messages 0 to upto come whole one by one until
+ * then. */
 static inline uint64_t test_again(int k, int upto)
 {
     uint64_t got = step_test(k);

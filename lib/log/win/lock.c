@@ -57,7 +57,7 @@ bool ftk_win_may_lock(const char *call)
     return may(call, why);
 }
 
-/* What the ranks tell each other are decisions (share.c). */
+/* The facts that ranks send each other are decisions (share.c): the mode has to record them. */
 bool ftk_win_may_share(const char *call)
 {
     const char *why = why_not_here();

@@ -222,9 +222,9 @@ void ftk_win_unshare(struct ftk_win *w)
 
 /* ---- making -------------------------------------------------------------------------- */
 
-/* Tell the others the error of this rank and its facts.  In the replay of set-up they are those of
- * the lost process: an error of this one alone ends the job. */
-static int tell(const struct ftk_win *w, int err, struct fact *mine, struct fact *all)
+/* Send the others the error of this rank and its facts.  In the replay of set-up these are those of
+ * the lost process: an error of this process alone ends the job. */
+static int exchange(const struct ftk_win *w, int err, struct fact *mine, struct fact *all)
 {
     mine->error = (uint64_t)err;
     if (ftk_det_decide(mine, sizeof *mine) != FTKIT_OK) {
@@ -271,14 +271,14 @@ static int map_all(struct ftk_win *w, struct fact *all)
         err = make_file(s, mine.token);
         mine.address = err ? 0 : ftk_share_file_address(s->fd);
     }
-    const int rc = tell(w, err, &mine, all);
+    const int rc = exchange(w, err, &mine, all);
     if (rc != MPI_SUCCESS)
         return rc;
     if (!is_private && w->vc->rank > 0 && all[0].error == 0)
         err = open_file(s, all[0].address, all[0].token, NULL);
     if (err == 0 && all[0].error == 0)
         err = make_handle(w);
-    return tell(w, err, &mine, all);
+    return exchange(w, err, &mine, all);
 }
 
 /* Before the first set the others go on, and a replacement has no restore that maps the memory:
@@ -306,8 +306,8 @@ static const char *hint(int err)
     return "";
 }
 
-/* Tell an error of the program: a rank of the communicator has no memory.  A rank that has died may
- * be the reason, and is no error of the program: so all ranks have to come here. */
+/* Report an error of the program: a rank of the communicator has no memory.  A rank that has died
+ * may be the reason, and is no error of the program: so all ranks have to come here. */
 static int report(const struct ftk_win *w, int rank, int err)
 {
     const struct ftk_call barrier = { .kind = FTK_BARRIER, .name = "MPI_Win_allocate_shared" };
