@@ -568,7 +568,8 @@ static void check_many(MPI_Datatype t, size_t extent, size_t count)
 static void many_items(void **state)
 {
     (void)state;
-    check_many(MPI_CHAR, 1, ((size_t)1 << 32) + 12345);
+    if (!getenv("FTKIT_TEST_FEW")) /* where each takes long: only those with holes */
+        check_many(MPI_CHAR, 1, ((size_t)1 << 32) + 12345);
     MPI_Datatype t;
     MPI_Type_create_resized(MPI_CHAR, 0, 2, &t);
     check_many(t, 2, ((size_t)1 << 31) + 12345);
