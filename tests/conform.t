@@ -24,7 +24,7 @@ for my $name (@names) {
     ok($ranks, "$name says how many ranks") or next;
     for my $how (map { my $n = $_; map { [$n, $_] } split ' ', $levels // 'any' } split ' ', $ranks) {
         my ($n, $level) = @$how;
-        for my $team (all_cases() ? 0 : (), 1, $n, $teams // ()) {
+        for my $team (all_cases() ? 0 : (), 1, $n > 1 ? $n : (), $teams // ()) {
             my %teams = $team eq 'all' ? (FTKIT_LOG_TEAMS => 'all') : (FTKIT_LOG_TEAM_SIZE => $team || 1);
             my $what = ($team ? "teams of $team" : 'without ftkit') . ($levels ? ", $level" : '');
             my @mca = $name eq 'mprobe' ? (OMPI_MCA_smsc => '^cma') : (); # the sender is needed
