@@ -290,7 +290,8 @@ int main(void)
 END
 SKIP: {
     skip 'no message log with this MPI', 1 unless $ulfm;
-    ok(-s "$usr/$_", "$_ is there") for qw(include/ftkit-shmem/shmem.h include/ftkit-shmem/shmem_generic.h), map {"lib/$_"}
+    ok(-s "$usr/$_", "$_ is there") for qw(include/ftkit-shmem/shmem.h include/ftkit-shmem/shmem_generic.h
+        include/ftkit-shmem/mpp/shmem.h), map {"lib/$_"}
         qw(libftkit_shmem.so libftkit_shmem.so.0 libftkit_shmem.so.0.1.0 pkgconfig/ftkit-shmem.pc);
     my @names = map { (split)[-1] =~ s/\@.*//r } split /\n/,
         `nm -D --defined-only '$usr/lib/libftkit_shmem.so'`;

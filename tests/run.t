@@ -192,7 +192,7 @@ for my $args (
 SKIP: {
     skip 'the run profile is for ULFM', 1 unless $ulfm;
     subtest 'run --print' => sub {
-        local $ENV{SHMEM_SYMMETRIC_SIZE} = '1M';
+        local @ENV{qw(SHMEM_SYMMETRIC_SIZE SMA_INFO)} = ('1M', 1);
         job($ftkit, 'run', '-n', 500, '--print', '--mpirun', '/x/mpirun', '--mpirun-arg',
             '--tag-output', '--', 'prog', '-n', q(it's));
         result(0, '--print');
@@ -202,7 +202,7 @@ SKIP: {
             '--mca async_mpi_finalize 1', '--prtemca state_base_recoverable 1',
             '--prtemca state_base_notify_errors 1', '--oversubscribe',
             '--mca mpi_yield_when_idle 1', '-x FTKIT_RUN_STATE', '-x FTKIT_RUN_ATTEMPT',
-            '-x FTKIT_SPARES_COUNT', '-x SHMEM_SYMMETRIC_SIZE', '-x FTKIT_REPORT_STDERR', 'FTKIT_SPARES_COUNT=1 ',
+            '-x FTKIT_SPARES_COUNT', '-x SHMEM_SYMMETRIC_SIZE', '-x SMA_INFO', '-x FTKIT_REPORT_STDERR', 'FTKIT_SPARES_COUNT=1 ',
             'FTKIT_REPORT_STDERR=info ', 'FTKIT_RUN_ATTEMPT=0 ', '-n 501 ', '--tag-output',
             )
         {

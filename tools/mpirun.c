@@ -263,7 +263,8 @@ static void add_forwards(const struct ftk_run *r, int part, struct ftk_list *cmd
     static const char spares[] = "FTKIT_SPARES_COUNT";
     struct ftk_list names = { 0 }, env = { 0 };
     for (char **e = environ; *e; e++)
-        if (strncmp(*e, "FTKIT_", 6) == 0 || strncmp(*e, "SHMEM_", 6) == 0)
+        if (strncmp(*e, "FTKIT_", 6) == 0 || strncmp(*e, "SHMEM_", 6) == 0
+            || strncmp(*e, "SMA_", 4) == 0)
             ftk_list_add_once(&names, *e, strcspn(*e, "="));
     ftk_mpirun_environment(r, 0, &env);
     for (size_t i = 0; i < env.n; i++)

@@ -59,8 +59,8 @@ static uint64_t offset_of(const struct block *b)
 static size_t asked_size(void)
 {
     static const char units[] = "kmgt";
-    const char *text = getenv("SHMEM_SYMMETRIC_SIZE");
-    char *end;
+    char name[FTK_SHMEM_VARIABLE_BYTES], *end;
+    const char *text = ftk_shmem_variable("SYMMETRIC_SIZE", &name);
     if (!text)
         return DEFAULT_SIZE;
     errno = 0;
@@ -70,7 +70,7 @@ static size_t asked_size(void)
     for (const char *u = units; unit && u <= unit; u++)
         bytes *= 1024;
     if (errno != 0 || end == text || (*end && (!unit || end[1])) || !(value > 0) || bytes >= 1e15)
-        ftk_shmem_end("SHMEM_SYMMETRIC_SIZE: '%s' is not a size such as 512M", text);
+        ftk_shmem_end("%s: '%s' is not a size such as 512M", name, text);
     const size_t all = (size_t)bytes;
     return all < 2 * GRAIN ? 2 * GRAIN : (all + GRAIN - 1) / GRAIN * GRAIN;
 }

@@ -53,6 +53,15 @@ _Noreturn void ftk_shmem_halt(void);
 /* All windows in which MPI_Win_lock_all holds; false: a PE is lost. */
 bool ftk_shmem_lock_windows(void);
 
+/* ---- environment.c ---------------------------------------------------------------------- */
+
+enum { FTK_SHMEM_VARIABLE_BYTES = 32 };
+/* The value of SHMEM_<what>, or of SMA_<what>, its name before 1.4; NULL: neither is set.
+ * name: the one that was looked at last. */
+const char *ftk_shmem_variable(const char *what, char (*name)[FTK_SHMEM_VARIABLE_BYTES]);
+/* PE 0 prints what SHMEM_VERSION and SHMEM_INFO ask for. */
+void ftk_shmem_describe(void);
+
 /* ---- heap.c ---------------------------------------------------------------------------- */
 
 /* Reserve the memory; its size is that of SHMEM_SYMMETRIC_SIZE. */

@@ -233,6 +233,8 @@ static void init(int level)
         ftk_shmem_end("shmem_init: no memory");
     if (s->begins)
         begin();
+    if (s->begins && s->me == 0)
+        ftk_shmem_describe();
 }
 
 void shmem_init(void)

@@ -1,0 +1,43 @@
+/* The variables of the environment that OpenSHMEM 1.4 names.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "own.h"
+
+/* The second prefix is that of the time before 1.4. */
+const char *ftk_shmem_variable(const char *what, char (*name)[FTK_SHMEM_VARIABLE_BYTES])
+{
+    const char *text = NULL;
+    for (int i = 0; i < 2 && !text; i++) {
+        snprintf(*name, sizeof *name, "%s_%s", i == 0 ? "SHMEM" : "SMA", what);
+        text = getenv(*name);
+    }
+    return text;
+}
+
+static void describe(const char *what, const char *text)
+{
+    char name[FTK_SHMEM_VARIABLE_BYTES];
+    const char *value = ftk_shmem_variable(what, &name);
+    if (value)
+        printf("shmem: %s=%s: %s\n", name, value, text);
+    else
+        printf("shmem: SHMEM_%s: %s\n", what, text);
+}
+
+void ftk_shmem_describe(void)
+{
+    char name[FTK_SHMEM_VARIABLE_BYTES];
+    if (ftk_shmem_variable("VERSION", &name))
+        printf("shmem: ftkit %d.%d.%d, OpenSHMEM %d.%d\n", FTKIT_VERSION_MAJOR, FTKIT_VERSION_MINOR,
+            FTKIT_VERSION_PATCH, SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION);
+    if (ftk_shmem_variable("INFO", &name)) {
+        describe("SYMMETRIC_SIZE", "the size of the heap of a PE, such as 512M; 64M when not set");
+        describe("VERSION", "PE 0 prints the version of the library");
+        describe("INFO", "PE 0 prints these lines");
+        describe("DEBUG", "without effect");
+    }
+    fflush(stdout);
+}
