@@ -140,7 +140,7 @@ FBIND := $(if $(FORTRAN),$(foreach b,mpifh mpi f08,$(foreach p,regions $(if $(LA
 FTESTS += $(FBIND) $(if $(and $(FORTRAN),$(LAYER)),$(foreach b,MPIFH F08,$(BUILD)/ftests/past_$b))
 SHMEM_EXAMPLES := $(if $(SHMEM),$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/shmem/*.c)))
 SHMEM_TESTS := $(if $(SHMEM),$(patsubst tests/shmem/%.c,$(BUILD)/shmem-tests/%,$(wildcard tests/shmem/*.c)))
-BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(filter-out $(if $(SHMEM),,%/shmem.c),$(wildcard tests/bench/*.c)))
+BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(filter-out $(if $(SHMEM),,%/shmem.c %/shmem_model.c),$(wildcard tests/bench/*.c)))
 # the examples again, with fault points, for the failure tests
 EXAMPLES_FLT := $(patsubst examples/%.c,$(BUILD)/flt-examples/%,$(wildcard examples/*.c)) \
     $(FEX_NAMES:%=$(BUILD)/flt-examples/fortran/%)
@@ -399,7 +399,7 @@ $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
 	$(MPICC) $(CFLAGS_ALL) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
 	    $(RUN_LIBS) $(LDFLAGS)
 $(addprefix $(BUILD)/bench/,apart log log_recover program replica win): $(LAYER)
-$(BUILD)/bench/shmem: tests/bench/shmem.c $(SHMEM_OUT)
+$(BUILD)/bench/shmem $(BUILD)/bench/shmem_model: $(BUILD)/bench/%: tests/bench/%.c $(SHMEM_OUT)
 	$(build_shmem)
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
 	@$(say) mkdir -p $(@D)
