@@ -60,6 +60,7 @@ for (['contexts, and calls without a type'], ['no shmem_finalize', 'exit'], map 
 my %mistakes = (
     pe => 'shmem_long_p: there is no PE 4, the last one is 3',
     address => 'shmem_long_p: 8 bytes at 0x\w+ are not in symmetric memory',
+    library => 'shmem_long_p: 8 bytes at 0x\w+ are not in symmetric memory',
     range => 'shmem_long_put: 8589934592 bytes at 0x\w+ are not in symmetric memory',
     stride => 'shmem_long_iput: 2 elements with strides of 1 and 0',
     far => 'shmem_long_iget: 2 elements with strides of \d{19} and 1',

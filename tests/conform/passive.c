@@ -214,7 +214,8 @@ static void exposed(MPI_Win win, const int *x)
 
 static void errors(MPI_Win win)
 {
-    int y = 0;
+    enum { FAR_AWAY = 1 << 30 };
+    int y = 0, z = 0;
     MPI_Request q;
     FAILS(MPI_ERR_RMA_SYNC, MPI_Win_unlock_all(win));
     FAILS(MPI_ERR_RMA_SYNC, MPI_Win_unlock(0, win));
@@ -226,6 +227,9 @@ static void errors(MPI_Win win)
     FAILS(MPI_ERR_RMA_SYNC, MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
     FAILS(MPI_ERR_RMA_SYNC, MPI_Win_fence(0, win));
     FAILS(MPI_ERR_RMA_SYNC, MPI_Win_start(MPI_GROUP_EMPTY, 0, win));
+    FAILS(MPI_ERR_RANK, MPI_Rput(&y, 1, MPI_INT, n, 0, 1, MPI_INT, win, &q));
+    FAILS(MPI_ERR_RMA_RANGE, MPI_Rget(&y, 1, MPI_INT, 0, FAR_AWAY, 1, MPI_INT, win, &q));
+    FAILS(MPI_ERR_RMA_RANGE, MPI_Fetch_and_op(&y, &z, MPI_INT, 0, FAR_AWAY, MPI_SUM, win));
     OK(MPI_Win_unlock(0, win));
 }
 

@@ -282,6 +282,30 @@ static void errors(void)
     OK(MPI_Win_free(&win));
 }
 
+/* A window that is none: the error handler of MPI_COMM_WORLD has the error. */
+static void no_window(void)
+{
+    MPI_Errhandler before;
+    MPI_Win win = MPI_WIN_NULL;
+    int y = 0, z = 0;
+    OK(MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    FAILS(MPI_ERR_WIN, MPI_Put(&y, 1, MPI_INT, 0, 0, 1, MPI_INT, win));
+    FAILS(MPI_ERR_WIN, MPI_Get(&y, 1, MPI_INT, 0, 0, 1, MPI_INT, win));
+    FAILS(MPI_ERR_WIN, MPI_Fetch_and_op(&y, &z, MPI_INT, 0, 0, MPI_SUM, win));
+    FAILS(MPI_ERR_WIN, MPI_Win_fence(0, win));
+    FAILS(MPI_ERR_WIN, MPI_Win_complete(win));
+    FAILS(MPI_ERR_WIN, MPI_Win_wait(win));
+    FAILS(MPI_ERR_WIN, MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
+    FAILS(MPI_ERR_WIN, MPI_Win_lock_all(0, win));
+    FAILS(MPI_ERR_WIN, MPI_Win_unlock(0, win));
+    FAILS(MPI_ERR_WIN, MPI_Win_flush(0, win));
+    FAILS(MPI_ERR_WIN, MPI_Win_sync(win));
+    FAILS(MPI_ERR_WIN, MPI_Win_free(&win));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, before));
+    OK(MPI_Errhandler_free(&before));
+}
+
 /* ---- dynamic windows (12.2.4) -------------------------------------------------------- */
 
 /* Errors of the user; the MPI without ftkit does not look. */
@@ -377,6 +401,7 @@ static void body(void)
     characters();
     epochs();
     errors();
+    no_window();
     dynamic();
     parts();
 }

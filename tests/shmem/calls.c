@@ -500,6 +500,8 @@ static int mistake(const char *name)
         shmem_long_p(&sent, 1, n);
     else if (strcmp(name, "address") == 0)
         shmem_long_p(&local, 1, 0);
+    else if (strcmp(name, "library") == 0) /* a static variable, but not of the program */
+        shmem_long_p((long *)(void *)gmtime(&(time_t){ 0 }), 1, 0);
     else if (strcmp(name, "range") == 0)
         shmem_long_put(shared, shared, (size_t)1 << 30, 0);
     else if (strcmp(name, "stride") == 0)
