@@ -126,6 +126,10 @@ killed('jacobi', 4, { spares => 3 }, random_kills(4, $_)) for (1, 1, 2, all_case
 }
 killed('jacobi', 8, { spares => 3 }, random_kills(8, $_)) for (all_cases() ? ((1) x 5, (2) x 5, (3) x 10) : 3);
 
+# ---- places that an atomic call gives, and rows that go from PE to PE with flags
+
+killed('sort', 4, { spares => 2 }, random_kills(4, $_)) for (1, 1, 2, all_cases() ? ((1) x 10, (2) x 10) : ());
+
 # ---- loops of the program that wait for a lost PE, and mistakes that come from the loss
 
 for my $how (qw(test lock get look mistake)) {

@@ -23,7 +23,7 @@ my $count = $ENV{FTKIT_TEST_COUNT} // 20;
 srand($seed);
 diag("FTKIT_TEST_SEED=$seed FTKIT_TEST_COUNT=$count");
 
-my %places = (jacobi => 6, pieces => 9); # of each step
+my %places = (jacobi => 6, pieces => 9, sort => 6); # of each step
 my @programs = sort keys %places;
 # two PEs that keep the copies of each other may be lost at once
 my $files = { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 sets',
