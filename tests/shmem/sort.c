@@ -60,7 +60,7 @@ static void sort(void)
         int keys[KEYS];
         many = 0;
         for (int i = 0; i < KEYS; i++) {
-            const uint64_t key = mix((uint64_t)(step * PES + me), (uint64_t)i);
+            const uint64_t key = mix((uint64_t)step * PES + (uint64_t)me, (uint64_t)i);
             if ((int)(key % (uint64_t)n) == to)
                 keys[many++] = (int)(key >> 40);
         }

@@ -1,5 +1,5 @@
-/* Messages about locks of windows that come late, in a repair or in a replay of set-up, are dropped:
- * this process may have no such window (log/win/passive.h).
+/* Messages about locks of windows that come late, in a repair or in a replay of set-up, are
+ * dropped: this process may have no such window (log/win/passive.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
