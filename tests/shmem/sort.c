@@ -21,10 +21,11 @@ enum { KEYS = 40, PES = 64, ROWS = 6, WIDTH = 5 };
 
 /* The state of the program: nothing of this is listed anywhere. */
 static int step, done;
-static long long filled;  /* keys in the bucket of this PE */
-static int *bucket;       /* the heap: room for all keys */
-static double *from_left; /* the heap: [ROWS], the last value of each row of the PE before */
-static int flag[ROWS];    /* the steps in which they have come */
+static long long filled;       /* keys in the bucket of this PE */
+static int *bucket;            /* the heap: room for all keys */
+static double from_left[ROWS]; /* the last value of each row of the PE before */
+static int *flag; /* the heap: [ROWS], the step in which each value has come; behind the value by
+                     shmem_fence() alone, because the two are in different memory */
 static double grid[ROWS][WIDTH + 1];
 static uint64_t history; /* a hash of what this PE has seen */
 
@@ -37,8 +38,8 @@ static uint64_t mix(uint64_t a, uint64_t b)
 static void set_up(void)
 {
     bucket = shmem_malloc(sizeof *bucket * KEYS * (size_t)shmem_n_pes());
-    from_left = shmem_calloc(ROWS, sizeof *from_left);
-    if (!bucket || !from_left)
+    flag = shmem_calloc(ROWS, sizeof *flag);
+    if (!bucket || !flag)
         exit(3);
     for (int i = 0; i < WIDTH + 1; i++)
         grid[0][i] = shmem_my_pe() * WIDTH + i;
