@@ -705,6 +705,94 @@ subtest 'mpirun does not end after its ranks' => sub {
     unlike($err, $says, 'the other rank is on another machine: mpirun may wait');
 };
 
+# An mpirun of which nobody has seen a rank: it says SAYS in the state file, then sleeps, in place of
+# ending with code 5, or has a child that does.  It takes SIGTERM as an mpirun does that has missed the
+# end of rank 0.  From the second attempt on it ends well.
+open $fake, '>', "$tmp/unseen";
+print $fake <<'END';
+#!/usr/bin/perl
+exit 0 if $ENV{FTKIT_RUN_ATTEMPT} > 0;
+sub say_in_state
+{
+    open my $state, '>>', $ENV{FTKIT_RUN_STATE};
+    print $state @_;
+    close $state;
+}
+say_in_state($ENV{SAYS});
+$SIG{TERM} = sub {
+    return if $ENV{THEN} eq 'deaf';
+    say_in_state("[here:1] [prterun-here-1\@0,0] errmgr:dvm: for proc [prterun-here-1\@1,0] state ABORTED BY SIGNAL\n");
+    print STDERR "mpirun ends\n";
+    exit 9;
+};
+system('sleep', 5) if $ENV{THEN} eq 'child';
+my $end = time + ($ENV{THEN} eq 'child' ? 0 : $ENV{THEN} eq 'waits' ? 5 : 300);
+sleep 1 while time < $end; # SIGTERM ends a sleep
+exit 5;
+END
+close $fake;
+chmod 0755, "$tmp/unseen";
+
+subtest 'mpirun does not end after ranks that were never seen' => sub {
+    my $says = qr/^ftkit run: mpirun does not end although all processes of the job have/m;
+    my $unknown = qr/their exit codes are not known; taken as 1/;
+    my $again = qr/attempt 1 ended .* a context still open; relaunching/;
+    my $start = sub { return map {"odls:launch spawning child [prterun-here-1\@1,$_]"} @_ };
+    my $well = sub { return "odls:waitpid_fired child process [prterun-here-1\@1,$_[0]] terminated normally" };
+    my @badly = map {"errmgr:dvm: $_"} 'for proc [prterun-here-1@1,1] state EXITED WITH NON-ZERO STATUS',
+        'proc [prterun-here-1@1,1] exited with non-zero status 3';
+    my $order = 'odls:construct_child_list unpacking data to launch job prterun-here-1@1';
+    my @cases = (
+        # name, what mpirun does then, its lines, code, a message, options
+        ['nothing is known', 'hangs', [$start->(0, 1)], 1, $unknown],
+        ['mpirun does not take SIGTERM', 'deaf', [$start->(0, 1)], 1, $unknown],
+        ['the end of one rank was missed', 'hangs', [$start->(0, 1), $well->(1)], 1, $unknown],
+        ['all ranks ended well', 'hangs', [$start->(0, 1), $well->(0), $well->(1)], 0],
+        ['a rank ended badly', 'hangs', [$start->(0, 1), $well->(0), @badly], 3],
+        ['a rank ended badly, one was missed', 'hangs', [$start->(0, 1), @badly], 3, $unknown],
+        ['a context was open', 'hangs', ['open default', $start->(0, 1)], 0, $again],
+        ['no relaunch', 'hangs', ['open default', $start->(0, 1)], 1, undef, '--no-relaunch'],
+        ['a rank was not yet started', 'waits', [$start->(0)], 5],
+        ['a process is there that is no rank yet', 'child', [$start->(0, 1)], 5]);
+    push @cases, ['emulated nodes', 'hangs', [$order], 1, $unknown, '--emulate-nodes', 2],
+        ['emulated nodes without processes', 'waits', [], 5, undef, '--emulate-nodes', 2]
+        if system('unshare -m -u true >/dev/null 2>&1') == 0;
+    my @running; # all at once: they mostly wait
+    for my $case (@cases) {
+        my ($what, $then, $lines, $want, $message, @options) = @$case;
+        my $said = "$tmp/said" . @running;
+        local $ENV{SAYS} = join('', map { /^open/ ? "$_\n" : "[here:1] [prterun-here-1\@0,0] $_\n" } @$lines);
+        local $ENV{THEN} = $then;
+        my $pid = fork // die "fork: $!\n";
+        if (!$pid) {
+            open STDERR, '>', $said;
+            exec 'scripts/guard', 60, '--', $ftkit, @small, '--mpirun', "$tmp/unseen", '--init-timeout', 1,
+                @options, 'prog' or die "exec: $!\n";
+        }
+        push @running, [$pid, $said];
+    }
+    for my $case (@cases) {
+        my ($what, $then, undef, $want, $message) = @$case;
+        my ($pid, $said) = @{ shift @running };
+        waitpid $pid, 0;
+        ($code, $err) = ($? >> 8, slurp($said));
+        is($code, $want, "$what: the code") or diag($err);
+        is($err =~ $says, $want != 5, "$what: whether mpirun is ended");
+        is($err =~ /^mpirun ends$/m, $then eq 'hangs', "$what: whether it is asked before");
+        $message ? like($err, $message, "$what: says so") : unlike($err, qr/$unknown|$again/, "$what: says no more");
+    }
+    clean('mpirun ended');
+};
+
+# On a busy machine a look at the processes takes long.
+subtest 'mpirun does not end, and each look takes a second' => sub {
+    my $start = time;
+    local @ENV{qw(LD_PRELOAD FTKIT_TEST_SLOW_LIST_MS)} = ("$build/slow.so", 1000);
+    ranks('keep', 'exit 0');
+    result(0, 'slow looks');
+    cmp_ok(time - $start, '<', 25, 'slow looks: mpirun is ended in time') or diag($err);
+};
+
 subtest 'a rank dies before a context is opened' => sub {
     my @soon = ('--init-timeout', 1);
     my $lost = qr/attempt 1 ended because the process of rank 1 was gone before any context/;

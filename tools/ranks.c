@@ -4,20 +4,23 @@
  *   - A rank dies in or before MPI_Init, and the other ranks wait for it in MPI_Init.  The rank
  *     counts as lost when no context has been opened, other ranks are alive and do nothing, and
  *     this has lasted for --init-timeout.
- *   - All ranks have ended, and mpirun hangs while it cleans up, or waits for a spawned process
- *     that hangs in MPI_Init because the repair that has spawned it was given up.
+ *   - All ranks have ended, and mpirun has missed the end of one, hangs while it cleans up, or waits
+ *     for a spawned process that hangs in MPI_Init because the repair that has spawned it was given
+ *     up.
  *
  * Both need a list of the job's ranks.  Ranks are the children of mpirun or of a daemon that have
  * the environment of a rank; the children of a rank are not ranks.  While the job starts, looks
  * are frequent, so that a rank that dies soon is seen before.  On a single node also a rank that
  * was never seen counts as lost; with several nodes only ranks that were seen on this node are
- * watched.  Once a context is open, a look reads only one file of /proc.
+ * watched.  Once a context is open, a look reads only one file of /proc.  Ranks may end before a
+ * look has seen them: then mpirun's lines in the state file say that all of them were started.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "state.h"
@@ -25,15 +28,16 @@
 #define YOUNG_S 2 /* for so long after the start, look at every call */
 #define INIT_LOOK_S 0.5
 #define LOOK_S 1.0
-#define SHARE 20       /* looks take at most 1/20 of a core */
-#define STEP_MAX_S 1.5 /* a longer time between two looks: this process was stopped */
-#define GONE_S 3       /* for mpirun to end after its ranks */
-#define BUSY 0.3       /* of a core; a rank that waits in MPI_Init takes up to 0.1 */
+#define SHARE 20   /* looks take at most 1/20 of a core */
+#define LATE_S 0.5 /* a look comes later than that: this process was stopped meanwhile */
+#define GONE_S 3   /* for mpirun to end after its ranks */
+#define BUSY 0.3   /* of a core; a rank that waits in MPI_Init takes up to 0.1 */
 
 struct rank {
     pid_t pid;
     unsigned long long start;
     long number;
+    bool spawned;
     bool gone;
     int status;           /* if gone: as from waitpid(), -1: not known */
     double cpu_s, mark_s; /* CPU time at the last look, and at the last mark() */
@@ -64,6 +68,7 @@ struct ftk_ranks *ftk_ranks_begin(const struct ftk_run *r)
         .hunting = true,
         .begin = now,
         .last = now,
+        .due = now,
         .lost_s = -1,
         .gone_s = -1 };
     w->seen = ftk_tool_alloc((size_t)r->total * sizeof *w->seen);
@@ -84,9 +89,11 @@ bool ftk_ranks_coming(const struct ftk_ranks *w)
 }
 
 /* Whether all processes of the job are below us, seen or not. */
-static bool is_local(const struct ftk_ranks *w)
+static bool is_local(const struct ftk_ranks *w, const struct ftk_state *s)
 {
-    return w->run->emulate > 0 || w->nseen == w->run->total || w->local_size == w->run->total;
+    const int total = w->run->total;
+    return w->run->emulate > 0 || w->nseen == total || w->local_size == total
+           || ftk_state_started(s) == total;
 }
 
 /* ---- finding ------------------------------------------------------------------------- */
@@ -102,8 +109,11 @@ static struct rank *find(const struct ftk_ranks *w, const struct ftk_proc *p)
 static void add(struct ftk_ranks *w, const struct ftk_proc *p)
 {
     w->v = ftk_tool_grow(w->v, w->n, &w->room, sizeof *w->v);
-    w->v[w->n++] =
-        (struct rank){ .pid = p->pid, .start = p->start, .number = p->rank, .status = -1 };
+    w->v[w->n++] = (struct rank){ .pid = p->pid,
+        .start = p->start,
+        .number = p->rank,
+        .status = -1,
+        .spawned = p->spawned >= 0 };
     if (!w->hunting || p->rank >= w->run->total || w->seen[p->rank])
         return; /* a spawned process: seen[] is for the first ranks only */
     w->seen[p->rank] = true;
@@ -126,14 +136,17 @@ static bool is_first(const struct ftk_proc *all, size_t n, const struct ftk_proc
 
 /* Add the new ranks.  Returns the number of ranks and their children: a child may hold a pipe of
  * mpirun open, and mpirun then waits for the child.  A spawned process that has not joined does not
- * count: without the ranks that have spawned it, it never will. */
-static size_t scan(struct ftk_ranks *w, const struct ftk_state *s)
+ * count: without the ranks that have spawned it, it never will.  *all: number of processes of any
+ * kind, with mpirun. */
+static size_t scan(struct ftk_ranks *w, const struct ftk_state *s, size_t *all)
 {
     struct ftk_proc *p;
     size_t alive = 0, n = ftk_proc_list(&p);
+    *all = 0;
     for (size_t i = 0; i < n; i++) {
         if (p[i].state != 'Z')
             ftk_proc_rank(&p[i]);
+        *all += p[i].state != 'Z';
         bool stray = p[i].spawned >= 0 && !ftk_state_has_joined(s, p[i].spawned, p[i].rank);
         alive += p[i].rank >= 0 && !stray;
     }
@@ -147,7 +160,8 @@ static size_t scan(struct ftk_ranks *w, const struct ftk_state *s)
 static void hunt(struct ftk_ranks *w, const struct ftk_state *s)
 {
     int here = w->run->emulate > 0 || w->local_size < 0 ? w->run->total : (int)w->local_size;
-    scan(w, s);
+    size_t all;
+    (void)scan(w, s, &all); /* counted again, when no rank is alive */
     w->hunting = !w->opened && w->nseen < here;
     if (!w->hunting && w->run->verbose)
         ftk_run_say("processes of ranks found: %d", w->nseen);
@@ -211,12 +225,28 @@ static bool lasts(double *t, bool so, double step, double limit)
     return so && *t >= limit;
 }
 
+/* No rank is there: for how long must this be so, until the job has ended?  all: number of
+ * processes.  -1: a rank may still come.  A process between fork() and exec() has no environment of
+ * a rank yet; for emulated nodes it looks like a daemon. */
+static double patience_s(const struct ftk_ranks *w, const struct ftk_state *s, size_t all)
+{
+    const struct ftk_run *r = w->run;
+    if (w->opened || w->nseen == r->total)
+        return GONE_S;
+    if (!r->reports)
+        return w->n > 0 ? GONE_S : -1;
+    if (r->emulate > 0)
+        return ftk_state_facts(s)->ordered ? GONE_S + r->init_timeout_s : -1;
+    return ftk_state_started(s) == r->total && all == 1 ? GONE_S : -1;
+}
+
 static enum ftk_ranks_change judge(struct ftk_ranks *w, const struct ftk_state *s, double step)
 {
-    bool gone, local = is_local(w);
-    size_t alive = probe(w, &gone);
-    bool empty = w->n > 0 && alive == 0 && local && scan(w, s) == 0 && !output_waits();
-    if (lasts(&w->gone_s, empty, step, GONE_S))
+    bool gone, local = is_local(w, s);
+    size_t all, alive = probe(w, &gone);
+    bool empty = alive == 0 && local && scan(w, s, &all) == 0 && !output_waits();
+    double limit = empty ? patience_s(w, s, all) : -1;
+    if (lasts(&w->gone_s, limit >= 0, step, limit))
         return FTK_RANKS_GONE;
     bool lost = !w->opened && alive > 0 && (gone || (local && w->nseen < w->run->total));
     if (lost && w->lost_s < 0)
@@ -229,17 +259,28 @@ static enum ftk_ranks_change judge(struct ftk_ranks *w, const struct ftk_state *
     return FTK_RANKS_WELL;
 }
 
+/* Not the time of day: on a busy machine a look of a millisecond takes long, and the looks after it
+ * would come late. */
+static double cpu_s(void)
+{
+    struct timespec t;
+    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0
+               ? (double)t.tv_sec + 1e-9 * (double)t.tv_nsec
+               : 0;
+}
+
 enum ftk_ranks_change ftk_ranks_look(struct ftk_ranks *w, const struct ftk_state *s)
 {
-    double now = ftk_now_s();
+    double now = ftk_now_s(), used = cpu_s();
     if (w->off || now < w->due)
         return FTK_RANKS_WELL;
     w->opened = ftk_state_facts(s)->opened;
     if (w->hunting)
         hunt(w, s);
-    double step = now - w->last < STEP_MAX_S ? now - w->last : STEP_MAX_S;
+    double most = w->due - w->last + LATE_S;
+    double step = now - w->last < most ? now - w->last : most;
     enum ftk_ranks_change news = judge(w, s, step);
-    double least = SHARE * (ftk_now_s() - now);
+    double least = SHARE * (cpu_s() - used);
     double pause = w->opened ? LOOK_S : ftk_ranks_coming(w) ? 0 : INIT_LOOK_S;
     w->last = now;
     w->due = now + (pause > least ? pause : least);
@@ -259,15 +300,15 @@ long ftk_ranks_lost(const struct ftk_ranks *w)
     return -1;
 }
 
-int ftk_ranks_status(const struct ftk_ranks *w)
+int ftk_ranks_status(const struct ftk_ranks *w, const struct ftk_state *s)
 {
-    bool known = w->n > 0;
+    int known = ftk_state_ends(s); /* of processes that mpirun has reaped: their zombies are gone */
     for (size_t i = 0; i < w->n; i++) {
         if (w->v[i].status > 0)
             return w->v[i].status;
-        known = known && w->v[i].status == 0;
+        known += w->v[i].status == 0 && !w->v[i].spawned;
     }
-    return known ? 0 : -1;
+    return known >= w->run->total ? 0 : -1;
 }
 
 int ftk_ranks_orphans_well(const struct ftk_ranks *w)
@@ -278,12 +319,12 @@ int ftk_ranks_orphans_well(const struct ftk_ranks *w)
     return n;
 }
 
-int ftk_ranks_orphans(const struct ftk_ranks *w)
+int ftk_ranks_orphans(const struct ftk_ranks *w, const struct ftk_state *s)
 {
     for (size_t i = 0; i < w->n; i++)
         if (ftk_tree_status(w->v[i].pid) > 0)
             return ftk_tree_status(w->v[i].pid);
-    return is_local(w) ? 0 : -1;
+    return is_local(w, s) ? 0 : -1;
 }
 
 int ftk_ranks_total(const struct ftk_ranks *w)

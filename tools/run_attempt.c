@@ -27,6 +27,7 @@
 #define ORPHAN_GRACE_S 10 /* for a job that has closed its contexts and lost mpirun */
 #define SAME_S 1          /* signals of a batch system within this time are one request */
 #define EXIT_GRACE_S 1    /* for the daemons after mpirun has ended */
+#define HUNG_GRACE_S 5    /* for an mpirun that hangs, after SIGTERM */
 #define POLL_NS 100000000L
 #define SHORT_NS 20000000L /* while the ranks start: some end soon */
 
@@ -244,7 +245,7 @@ static bool is_orphaned(const struct ftk_try *a)
  * ended before it; the other processes became our children, and were reaped. */
 static void judge_orphans(struct ftk_try *a, const struct ftk_ranks *ranks)
 {
-    int sig = WTERMSIG(a->status), status = ftk_ranks_orphans(ranks);
+    int sig = WTERMSIG(a->status), status = ftk_ranks_orphans(ranks, a->state);
     char text[128];
     const struct ftk_end *bad = ftk_state_first(a->state);
     if (bad || status > 0) {
@@ -273,12 +274,18 @@ static void wind_up(const struct ftk_run *r, struct ftk_try *a, const struct ftk
     /* the daemons of a job that ended well may still be cleaning up */
     bool let = a->how == BY_ITSELF && !ftk_state_is_open(a->state) && !ftk_try_headless(a);
     bool orphaned = is_orphaned(a);
-    int killed = ftk_tree_end(orphaned ? ORPHAN_GRACE_S : let ? EXIT_GRACE_S : 0);
+    /* mpirun removes its files and ends its daemons, if it still can */
+    bool asked = a->how == BY_NO_RANK && kill(a->pid, SIGTERM) == 0;
+    int killed = ftk_tree_end(orphaned ? ORPHAN_GRACE_S
+                              : asked  ? HUNG_GRACE_S
+                              : let    ? EXIT_GRACE_S
+                                       : 0);
     if (killed < 0)
         ftk_run_say("processes of the job are still there and cannot be killed");
     else if (killed > 0 && let && r->verbose)
         ftk_run_say("killed what was left of the job");
-    ftk_state_read(a->state);
+    if (a->how != BY_NO_RANK) /* a mpirun that hangs takes SIGTERM for the end of the ranks */
+        ftk_state_read(a->state);
     if (orphaned)
         judge_orphans(a, ranks);
 }
@@ -304,7 +311,7 @@ int ftk_try_run(const struct ftk_run *r, struct ftk_try *a, const sigset_t *set,
     watch(r, a, ranks, set, end);
     ftk_state_read(a->state);
     if (a->how == BY_NO_RANK)
-        take_status(a, ftk_ranks_status(ranks));
+        take_status(a, ftk_ranks_status(ranks, a->state));
     wind_up(r, a, ranks);
     ftk_input_end();
     ftk_ranks_end(ranks);

@@ -49,8 +49,6 @@
 #include "core/mpirun_text.h"
 #include "losses.h"
 
-#define MAIN_JOB 1 /* as mpirun numbers jobs: its daemons are 0, spawned processes 2 and up */
-
 struct context {
     char *name;
     int open;          /* number of "open" lines less number of "closed" lines */
@@ -76,6 +74,7 @@ struct ftk_state {
     size_t nnamed, named_room;
     struct ftk_losses losses;
     int well, badly; /* numbers of ends of processes of the job, as reported by mpirun */
+    int started;     /* number of its processes that mpirun has started on its own node */
     struct ftk_state_facts facts;
 };
 
@@ -134,15 +133,9 @@ static void take_fatal(struct ftk_state_facts *t, const char *text)
     t->fatal_at = ftk_now_s();
 }
 
-void ftk_end_add(struct ftk_end **v, size_t *n, size_t *room, const struct ftk_end *e)
-{
-    *v = ftk_tool_grow(*v, *n, room, sizeof **v);
-    (*v)[(*n)++] = *e;
-}
-
 static void take_abort(struct ftk_state *s, const char *text)
 {
-    struct ftk_end e = { .how = FTK_END_ABORT, .job = MAIN_JOB };
+    struct ftk_end e = { .how = FTK_END_ABORT, .job = FTK_END_MAIN_JOB };
     if (sscanf(text, "%ld %d", &e.rank, &e.code) != 2)
         return;
     e.code &= 0xff;
@@ -152,11 +145,6 @@ static void take_abort(struct ftk_state *s, const char *text)
     ftk_end_add(&s->bad, &s->nbad, &s->bad_room, &e);
     if (s->cause.how == FTK_END_NONE)
         s->cause = e;
-}
-
-bool ftk_end_same(const struct ftk_end *a, const struct ftk_end *b)
-{
-    return a->job == b->job && a->rank == b->rank;
 }
 
 static void take_lost(struct ftk_state *s, const char *text)
@@ -176,14 +164,6 @@ static void take_joined(struct ftk_state *s, const char *text)
     struct ftk_end e = { .how = FTK_END_NONE };
     if (sscanf(text, "%ld %ld", &e.job, &e.rank) == 2)
         ftk_end_add(&s->joined, &s->njoined, &s->joined_room, &e);
-}
-
-struct ftk_end *ftk_end_find(struct ftk_end *v, size_t n, const struct ftk_end *e)
-{
-    for (size_t i = 0; i < n; i++)
-        if (ftk_end_same(&v[i], e))
-            return &v[i];
-    return NULL;
 }
 
 static void take_halts(struct ftk_state *s, const char *text)
@@ -310,9 +290,9 @@ static void ended(struct ftk_state *s, struct ftk_end e)
     for (size_t i = 0; e.how == FTK_END_SIGNAL && i < s->nnamed; i++)
         if (ftk_end_same(&s->named[i], &e))
             e.sig = s->named[i].sig;
-    s->badly += e.job == MAIN_JOB;
-    s->well -= e.job == MAIN_JOB && e.how == FTK_END_NO_FINALIZE; /* reported as both */
-    bool ours = e.job == MAIN_JOB || ftk_end_find(s->joined, s->njoined, &e);
+    s->badly += e.job == FTK_END_MAIN_JOB;
+    s->well -= e.job == FTK_END_MAIN_JOB && e.how == FTK_END_NO_FINALIZE; /* reported as both */
+    bool ours = e.job == FTK_END_MAIN_JOB || ftk_end_find(s->joined, s->njoined, &e);
     if (ours && s->cause.how == FTK_END_NONE)
         s->cause = e;
     if (e.how == FTK_END_ABORT)
@@ -375,9 +355,25 @@ static void take_child(struct ftk_state *s, const char *text)
         e.sig = signal_named(what + strlen(words));
         s->named = ftk_tool_grow(s->named, s->nnamed, &s->named_room, sizeof *s->named);
         s->named[s->nnamed++] = e;
-    } else if (what && strcmp(what, " terminated normally") == 0 && e.job == MAIN_JOB) {
+    } else if (what && strcmp(what, " terminated normally") == 0 && e.job == FTK_END_MAIN_JOB) {
         s->well++;
     }
+}
+
+/* odls:launch spawning child [...]: mpirun is about to start the process. */
+static void take_start(struct ftk_state *s, const char *text)
+{
+    struct ftk_end e = { FTK_END_NONE };
+    if (process_of(text, &e))
+        s->started += e.job == FTK_END_MAIN_JOB;
+}
+
+/* odls:construct_child_list unpacking data to launch job prterun-host-4711@1: each daemon has got
+ * the order to start its processes. */
+static void take_order(struct ftk_state *s, const char *text)
+{
+    const char *at = strrchr(text, '@');
+    s->facts.ordered = s->facts.ordered || (at && strtol(at + 1, NULL, 10) == FTK_END_MAIN_JOB);
 }
 
 /* errmgr:dvm: node h2 is lost: a line of scripts/prrte. */
@@ -397,7 +393,8 @@ static bool mpirun_line(struct ftk_state *s, const char *line)
         void (*take)(struct ftk_state *s, const char *text);
     } kinds[] = {
         { FTK_MPIRUN_STATE, take_state }, { FTK_MPIRUN_CODE, take_code },
-        { FTK_MPIRUN_NODE, take_node }, { FTK_MPIRUN_CHILD, take_child }, { " errmgr", NULL },
+        { FTK_MPIRUN_NODE, take_node }, { FTK_MPIRUN_CHILD, take_child },
+        { FTK_MPIRUN_START, take_start }, { FTK_MPIRUN_ORDER, take_order }, { " errmgr", NULL },
         { " odls:", NULL }, { "[base/odls", NULL }, { " local:launch", NULL },
         { " SENDING SIG", NULL }, /* to processes that are left: SIGCONT, SIGTERM, SIGKILL */
         { " Sleep ", NULL },      /* between these signals */
@@ -561,26 +558,7 @@ int ftk_state_ends(const struct ftk_state *s)
     return s->well + s->badly;
 }
 
-int ftk_end_code(const struct ftk_end *e)
+int ftk_state_started(const struct ftk_state *s)
 {
-    if (e->how == FTK_END_SIGNAL && e->sig > 0)
-        return 128 + e->sig;
-    return e->code ? e->code : TOOL_FAIL;
-}
-
-void ftk_end_text(const struct ftk_end *e, char *text, size_t bytes)
-{
-    char who[64];
-    snprintf(who, sizeof who, e->job == MAIN_JOB ? "rank %ld of the job" : "spawned process %ld",
-        e->rank);
-    if (e->how == FTK_END_SIGNAL && e->sig > 0)
-        snprintf(text, bytes, "%s was killed by signal %d (%s)", who, e->sig, strsignal(e->sig));
-    else if (e->how == FTK_END_SIGNAL)
-        snprintf(text, bytes, "%s was killed by a signal on another node", who);
-    else if (e->how == FTK_END_ABORT)
-        snprintf(text, bytes, "%s called MPI_Abort with code %d", who, e->code);
-    else if (e->how == FTK_END_EXIT)
-        snprintf(text, bytes, "%s ended with exit code %d", who, e->code);
-    else
-        snprintf(text, bytes, "%s ended without MPI_Finalize", who);
+    return s->started;
 }

@@ -6,6 +6,10 @@
 
 #include "tools.h"
 
+/* As mpirun numbers jobs: its daemons are 0, the processes of the run 1, spawned ones 2 and up. */
+#define FTK_END_MAIN_JOB 1
+
+/* ---- end.c: the end of one process ------------------------------------------------------ */
 /* How a process ended; FTK_END_NONE: normally, or not known. */
 enum ftk_end_how {
     FTK_END_NONE,
@@ -16,7 +20,7 @@ enum ftk_end_how {
 };
 struct ftk_end {
     enum ftk_end_how how;
-    long job, rank; /* as mpirun numbers them; job 1 is the job of the run */
+    long job, rank; /* as mpirun numbers them */
     int sig;        /* FTK_END_SIGNAL, 0: not known */
     int code;
 };
@@ -29,7 +33,8 @@ bool ftk_end_same(const struct ftk_end *a, const struct ftk_end *b);
 struct ftk_end *ftk_end_find(struct ftk_end *v, size_t n, const struct ftk_end *e);
 void ftk_end_add(struct ftk_end **v, size_t *n, size_t *room, const struct ftk_end *e);
 
-/* Facts that the library has written so far. */
+/* ---- state.c ----------------------------------------------------------------------------- */
+/* Facts that the library and mpirun have written so far. */
 struct ftk_state_facts {
     bool met;    /* the processes, to open a context */
     bool opened; /* a context */
@@ -48,6 +53,7 @@ struct ftk_state_facts {
     uint64_t halted;    /* durable set of the halt, 0: none */
     uint64_t set;       /* newest durable set, 0: none */
     int nsets;          /* number of sets that have become durable */
+    bool ordered;       /* mpirun has told its daemons to start the processes */
     bool early_loss;    /* mpirun has survived the loss of a node before the processes have met */
 };
 
@@ -84,5 +90,7 @@ bool ftk_state_has_joined(const struct ftk_state *s, long job, long rank);
 /* Number of processes of the job whose end mpirun has reported.  mpirun reports a normal end only
  * for processes on its own node. */
 int ftk_state_ends(const struct ftk_state *s);
+/* Number of processes of the job that mpirun has started, or is about to start, on its own node. */
+int ftk_state_started(const struct ftk_state *s);
 
 #endif

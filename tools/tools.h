@@ -281,12 +281,12 @@ enum ftk_ranks_change ftk_ranks_look(struct ftk_ranks *w, const struct ftk_state
 bool ftk_ranks_coming(const struct ftk_ranks *w); /* young job; not all ranks have been found */
 /* After FTK_RANKS_LOST: a rank whose process has ended, -1: its number is not known. */
 long ftk_ranks_lost(const struct ftk_ranks *w);
-/* After FTK_RANKS_GONE: a status as from waitpid(): that of a rank that did not end with 0, else
- * 0; -1: not known. */
-int ftk_ranks_status(const struct ftk_ranks *w);
+/* After FTK_RANKS_GONE: a status as from waitpid(): that of a rank that did not end with 0; else 0,
+ * if all other ends are known, too, from mpirun or a zombie; -1: they are not. */
+int ftk_ranks_status(const struct ftk_ranks *w, const struct ftk_state *s);
 /* Status of the ranks that became our children after the end of mpirun: that of a rank that did
  * not end with 0, else 0; -1: some processes of the job may have been on other nodes. */
-int ftk_ranks_orphans(const struct ftk_ranks *w);
+int ftk_ranks_orphans(const struct ftk_ranks *w, const struct ftk_state *s);
 int ftk_ranks_orphans_well(const struct ftk_ranks *w); /* number of those that ended with 0 */
 int ftk_ranks_total(const struct ftk_ranks *w);        /* processes of the job */
 

@@ -21,6 +21,9 @@
 #define FTK_MPIRUN_CHILD " odls:waitpid_fired child process "
 #define FTK_MPIRUN_CHILD_SIGNAL " terminated with signal "
 
+#define FTK_MPIRUN_START " odls:launch spawning child "
+#define FTK_MPIRUN_ORDER " odls:construct_child_list unpacking data to launch job "
+
 #define FTK_MPIRUN_NODE " errmgr:dvm: node "
 #define FTK_MPIRUN_NODE_LOST " is lost"
 

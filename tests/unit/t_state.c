@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #undef _GNU_SOURCE /* which it defines itself */
+#include "../../tools/end.c"
 #include "../../tools/losses.c"
 #include "../../tools/state.c"
 
