@@ -56,13 +56,14 @@ static void say_warnings(const struct ftk_config *cfg)
     }
 }
 
-/* Keep the error handler of comm in ctx->base, a communicator without other processes. */
+/* Keep the error handler of comm in ctx->base, a communicator without other processes.  The program
+ * may have attributes on MPI_COMM_SELF, and a duplicate would copy them. */
 static int keep_handler(struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     MPI_Errhandler h;
     int rc = MPI_Comm_get_errhandler(comm, &h);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_dup(MPI_COMM_SELF, &ctx->base);
+        rc = MPI_Comm_split(MPI_COMM_SELF, 0, 0, &ctx->base); /* without attributes */
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(ctx->base, h);
     if (rc == MPI_SUCCESS && h != MPI_ERRORS_ARE_FATAL && h != MPI_ERRORS_RETURN)

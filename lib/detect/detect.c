@@ -402,7 +402,7 @@ static int remember_handler(MPI_Comm base)
     MPI_Errhandler h;
     int rc = MPI_SUCCESS;
     if (last_base == MPI_COMM_NULL)
-        rc = MPI_Comm_dup(MPI_COMM_SELF, &last_base);
+        rc = MPI_Comm_split(MPI_COMM_SELF, 0, 0, &last_base); /* a duplicate may have attributes */
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_get_errhandler(base, &h);
     if (rc == MPI_SUCCESS)

@@ -406,7 +406,10 @@ static inline int foreign_run(
     int argc, char **argv, const struct foreign_app *app, int (*loop)(struct foreign *f))
 {
     struct foreign f = { .app = app, .loop = loop };
-    MPI_Init(&argc, &argv);
+    int begun = 0; /* by the program, which does something before ftkit_open() */
+    MPI_Initialized(&begun);
+    if (!begun)
+        MPI_Init(&argc, &argv);
     if (foreign_options(&f, argc, argv) != 0) {
         fprintf(stderr, "%s: see foreign.h for the options\n", app->name);
         MPI_Finalize();

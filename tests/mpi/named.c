@@ -4,8 +4,8 @@
  * many neighbours there are, for a loop over them: -m counts.  With -m fatal it has an
  * error handler that ends the job: what ftkit repairs is no error.
  *
- * MPI_COMM_SELF has an attribute.  No call of this program copies it, so its copy function is never
- * called, also in a repair.
+ * MPI_COMM_SELF has an attribute before ftkit_open().  No call of this program copies it, so its
+ * copy function is never called, also in a repair.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -30,14 +30,17 @@ static int copied(MPI_Comm from, int key, void *extra, void *in, void *out, int 
     return MPI_SUCCESS;
 }
 
-static int prepare(struct foreign *f)
+static int mark_self(void)
 {
     int of_self;
+    return MPI_Comm_create_keyval(copied, MPI_COMM_NULL_DELETE_FN, &of_self, NULL) != MPI_SUCCESS
+           || MPI_Comm_set_attr(MPI_COMM_SELF, of_self, &g) != MPI_SUCCESS
+           || MPI_Comm_free_keyval(&of_self) != MPI_SUCCESS;
+}
+
+static int prepare(struct foreign *f)
+{
     g.state = calloc(2, sizeof *g.state);
-    if (MPI_Comm_create_keyval(copied, MPI_COMM_NULL_DELETE_FN, &of_self, NULL) != MPI_SUCCESS
-        || MPI_Comm_set_attr(MPI_COMM_SELF, of_self, &g) != MPI_SUCCESS
-        || MPI_Comm_free_keyval(&of_self) != MPI_SUCCESS)
-        return 1;
     if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &g.key, NULL)
         != MPI_SUCCESS)
         return 1;
@@ -157,5 +160,8 @@ int main(int argc, char **argv)
 {
     static const struct foreign_app app = { "named", 30, 1, prepare, set_up, NULL, step, verdict,
         release };
+    MPI_Init(&argc, &argv);
+    if (mark_self())
+        MPI_Abort(MPI_COMM_WORLD, 1);
     return foreign_main(argc, argv, &app);
 }
