@@ -18,7 +18,7 @@ use Test::More;
 
 # ---- the generator -----------------------------------------------------------------------------------
 
-my $many = 1500;
+my $many = 2000;
 my @cases = map { Case::make(3, $_) } 1 .. $many;
 is(join("\n", map { Case::text($_) } @cases), join("\n", map { Case::text(Case::make(3, $_)) } 1 .. $many),
     'a seed and a number make the same case');
@@ -47,7 +47,7 @@ for my $axis (sort keys %axes) {
 }
 push(@missing, grep { !$seen{program}{$_} } Programs::names(), 'script together', 'script apart');
 is("@missing", '', "... with each value, program and kind of fault");
-cmp_ok(scalar(keys %{ $seen{faults} }), '>=', 11, '... and ' . join(', ', sort keys %{ $seen{faults} }));
+cmp_ok(scalar(keys %{ $seen{faults} }), '>=', 12, '... and ' . join(', ', sort keys %{ $seen{faults} }));
 my @paths = map { Programs::find($_)->{path} } Programs::names(), 'script:1:together';
 my @absent = grep { !-x build() . "/$_" && (!/^ftests/ || -d build() . '/ftests') } @paths;
 SKIP: {
@@ -62,12 +62,14 @@ my %plain = (seed => 1, number => 2, program => 'solver', n => 4, spares => 2, r
     config => { 'checkpoint.period' => '5 calls', 'level.hdf5.enabled' => 'false' });
 {
     my ($rules, @command) = Runner::command({ %plain, nodes => 3, faults => [ 'app.mid:1:9:kill', 'kill node 2 at 0.50',
-                'flip rank 1 at 0.25', 'drop sets at 0.10' ] }, '/w', 2);
+                'flip rank 1 at 0.25', 'drop sets at 0.10', 'fill disk at 0.20 until 0.30' ] }, '/w', 2);
     is($rules, 'app.mid:1:9:kill', 'a command: faults at points are rules');
     my $text = "@command";
     like($text, qr/--emulate-nodes 4 --kill node 2 at 1\.000 s --flip rank 1 at 0\.500 s -- /,
         '... others are options');
-    unlike($text, qr/drop/, '... or come from outside');
+    unlike($text, qr/drop|fill/, '... or come from outside');
+    like($text, qr{ -o /w/out$}, '... a program gets the name of its result');
+    unlike(join(' ', Runner::command({ %plain, program => 'shmem-jacobi' }, '/w', 2)), qr/ -o /, '... if it takes one');
 }
 
 # ---- the judge ------------------------------------------------------------------------------------------

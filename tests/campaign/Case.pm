@@ -8,6 +8,7 @@
 #   kill mpirun at F                        the whole job
 #   flip rank R at F [in REGION]            a bit of checkpoint memory, or of a region of the program
 #   drop slots at F, drop sets at F         files of the memory level, or of the HDF5 level, are removed
+#   fill disk at F [until F]                the file system of the HDF5 level, a small one, gets full
 #
 # SPDX-License-Identifier: BSD-3-Clause
 package Case;
@@ -73,6 +74,7 @@ sub point_in_loop {
 
 sub kill_in_loop {
     my ($c, $p, $rank) = @_;
+    return sprintf('kill rank %d at 0.%02d', $rank, 5 + below(90)) if $p->{outside};
     my ($point, $most) = point_in_loop($c, $p);
     return sprintf('%s:%d:%d:kill', $point, $rank, 1 + below($most < 1 ? 1 : $most));
 }
@@ -130,6 +132,12 @@ my %fault = (
         return sprintf('%s:%d:%d:%s', one_of('h5.part.write', 'h5.part.fsync'), $r, 1 + below(3),
             one_of(qw(ENOSPC EIO EDQUOT)));
     },
+    fill => sub { # for good, or until there is room again
+        my ($c, $p, $r) = @_;
+        my $at = 10 + below(50);
+        return (sprintf('fill disk at 0.%02d%s', $at, chance(50) ? sprintf(' until 0.%02d', $at + 5 + below(30)) : ''),
+            kill_in_loop($c, $p, $r));
+    },
     drop => sub {
         my ($c, $p, $r) = @_;
         my $what = one_of(has_files($c) ? 'sets' : (), has_slots($c) ? 'slots' : ());
@@ -141,6 +149,7 @@ my %fault = (
 sub fault_kind {
     my ($f) = @_;
     return 'drop files' if $f =~ /^drop/;
+    return 'full disk' if $f =~ /^fill/;
     return 'flip checkpoint' if $f =~ /^flip rank/;
     return $1 eq 'rank' ? 'process, at a moment' : $1 if $f =~ /^kill (\w+)/;
     my ($point, $action) = (split(/:/, $f))[0, 3];
@@ -158,7 +167,7 @@ sub fault_kind {
 
 # The axes: values that come in each series, and those that each case of a mode may have.
 my %axes = (
-    mode => [qw(all log apart replicas shrink)],
+    mode => [qw(all log apart replicas shrink shmem)],
     'checkpoint.period' => ['1 calls', '2 calls', '3 calls', '5 calls', '13 calls'],
     'level.memory.scheme' => [qw(own buddy xor rs none)],
     'level.memory.map' => [qw(pair ring)],
@@ -171,7 +180,7 @@ my %axes = (
     'level.hdf5.every' => ['1 sets', '2 sets'],
     'level.hdf5.compress' => [qw(none deflate)],
     'log.determinants' => [qw(node causal pessimistic relaxed refuse)],
-    teams => [qw(rank 1 2 3 list)],
+    teams => [qw(rank 1 2 3 list all)],
     'replicas.compare' => [qw(regions messages)],
     'replicas.lost' => [qw(compared clone replay)],
     'recover.supply' => ['spare, spawn, end', 'spare, end', 'spawn, end', 'spare, shrink, end'],
@@ -222,11 +231,12 @@ sub choose_log {
     my ($c, $mode, $p) = @_;
     $c->{config}{'log.enabled'} = 'true';
     $c->{config}{'checkpoint.line'} = 'apart' if $mode eq 'apart';
-    my $team = $mode eq 'replicas' ? 'rank' : one_of(@{ $axes{teams} });
+    my $one = $p->{kinds}{team} || $p->{kinds}{shmem}; # one team of all ranks
+    my $team = $one ? 'all' : $mode eq 'replicas' ? 'rank' : one_of(grep { $_ ne 'all' } @{ $axes{teams} });
     $team = 'rank' if $team eq 'list' && $c->{n} != 4;
-    $c->{config}{ $team eq 'rank' ? 'log.teams' : $team eq 'list' ? 'log.team_list' : 'log.team_size' } =
+    $c->{config}{ $team =~ /rank|all/ ? 'log.teams' : $team eq 'list' ? 'log.team_list' : 'log.team_size' } =
         $team eq 'list' ? '0,2 1,3' : $team;
-    my @modes = $mode eq 'log' ? ('node', 'causal', 'pessimistic') : 'node';
+    my @modes = $mode eq 'log' && !$one ? ('node', 'causal', 'pessimistic') : 'node';
     push(@modes, ('refuse') x 2) if $p->{kinds}{refuse} && $mode ne 'replicas';
     push(@modes, ('relaxed') x 2) if $p->{kinds}{relaxed} && $mode eq 'log';
     set_key($c, 'log.determinants', one_of(@modes));
@@ -243,11 +253,13 @@ sub random_script {
 sub make {
     my ($seed, $number) = @_;
     seed("campaign $seed $number");
-    my $mode = one_of((qw(all log log apart replicas)) x 4, qw(all all shrink));
+    my $mode = one_of((qw(all log log apart replicas)) x 4, qw(all all shrink shmem shmem shmem));
     my %c = (seed => $seed, number => $number, replicas => 1, nodes => 1, config => {});
     my $random = $mode =~ /log|apart|replicas/ && chance($mode eq 'log' ? 25 : 50);
     my $how = $mode eq 'apart' ? 'apart' : 'together';
-    $c{program} = $random ? random_script($how) : one_of(Programs::of_kind($mode), ('twins') x ($mode eq 'replicas' ? 4 : 0));
+    my @of = Programs::of_kind($mode);
+    $c{program} = $random ? random_script($how) : one_of(@of, (grep { $_ eq 'twins' } @of) x 3,
+        (grep {/^(?:windows|dynamic|winloop)/} @of) x 2);
     my $p = Programs::find($c{program});
     $c{n} = one_of(@{ $p->{n} });
     $c{config}{'checkpoint.period'} = one_of(@{ $axes{'checkpoint.period'} });
@@ -258,7 +270,7 @@ sub make {
         choose(\%c, 'replicas.lost');
     }
     choose_levels(\%c, $mode);
-    choose_log(\%c, $mode, $p) if $mode =~ /log|apart|replicas/;
+    choose_log(\%c, $mode, $p) if $mode =~ /log|apart|replicas|shmem/;
     choose_place(\%c, $mode, $p);
     choose_faults(\%c, $mode, $p);
     return \%c;
@@ -288,15 +300,16 @@ sub choose_faults {
     my @kinds = (qw(point point point moment moment repair repair again two once stop flip corrupt));
     push(@kinds, (qw(node)) x 12) if $c->{nodes} > 2 && $mode ne 'shrink';
     push(@kinds, qw(job job)) if $c->{relaunch};
-    push(@kinds, qw(full full)) if has_files($c);
+    push(@kinds, qw(full full fill fill)) if has_files($c);
     push(@kinds, 'drop') if has_files($c) || has_slots($c);
     push(@kinds, (qw(region)) x 10) if $p->{name} eq 'twins';
+    @kinds = grep { !/^(?:point|repair|again|once|stop|corrupt|full)$/ } @kinds if $p->{outside};
     my $kind = one_of(@kinds);
     $kind = 'moment' if $kind =~ /flip|stop/ && $mode eq 'shrink';
     $kind = 'point' if $kind eq 'stop' && $p->{quiet} && $c->{config}{'checkpoint.line'};
     $c->{kind} = $kind;
     $c->{faults} = [$fault{$kind}->($c, $p, below(processes($c)))];
-    push(@{ $c->{faults} }, kill_in_repair($c)) if chance(12) && $kind !~ /repair|region/;
+    push(@{ $c->{faults} }, kill_in_repair($c)) if chance(12) && $kind !~ /repair|region/ && !$p->{outside};
     $c->{late} = 1 if grep {/ at 0/} @{ $c->{faults} };
     return;
 }
@@ -311,7 +324,8 @@ sub supported {
     my $files = !$config->{'level.hdf5.enabled'};
     return 'the program is one of the log' if !$config->{'log.enabled'} && !$kinds->{all} && !$kinds->{shrink};
     return 'the program is none of the log'
-        if $config->{'log.enabled'} && !($kinds->{log} || $kinds->{apart} || $kinds->{replicas});
+        if $config->{'log.enabled'} && !($kinds->{log} || $kinds->{apart} || $kinds->{replicas} || $kinds->{shmem});
+    return 'the program needs one team' if ($kinds->{team} || $kinds->{shmem}) && ($config->{'log.teams'} // '') ne 'all';
     return 'the program needs lines apart' if !$config->{'checkpoint.line'} && $c->{program} =~ /^script:\d+:apart/;
     return 'lines apart need the log' if $config->{'checkpoint.line'} && !$config->{'log.enabled'};
     return 'the program has no lines apart' if $config->{'checkpoint.line'} && !$kinds->{apart};
@@ -321,11 +335,13 @@ sub supported {
     return 'choices of MPI are left open' if $det =~ /relaxed|refuse/ && !$kinds->{$det};
     return 'replicas need the log' if $c->{replicas} > 1 && (!$config->{'log.enabled'} || !$kinds->{replicas});
     return 'no data of lost ranks' if $scheme =~ /own|none/ && !($files && $c->{relaunch});
+    return 'there is no disk' if !$files && grep {/^fill/} @{ $c->{faults} };
     return 'nobody starts the job again' if (grep {/mpirun/} @{ $c->{faults} }) && !$c->{relaunch};
     return 'a lost node needs others' if (grep {/^kill node/} @{ $c->{faults} }) && $c->{nodes} < 3;
     return 'shrink is without log'
         if ($config->{'recover.supply'} // '') =~ /shrink/ && ($config->{'log.enabled'} || !$kinds->{shrink});
     return 'a team of the domain' if $config->{'log.enabled'} && !grep {/^log\.team/} keys %$config;
+    return 'the program has no fault points' if $p->{outside} && grep {/^[\w.]+:/} @{ $c->{faults} };
     return 'no such rank' if grep { my ($r) = /rank (\d+)/; defined($r) && $r >= processes($c) } @{ $c->{faults} };
     return '';
 }

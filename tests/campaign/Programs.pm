@@ -16,8 +16,11 @@ our @EXPORT_OK = qw(find names of_kind script_kinds);
 #   refuse, relaxed  values of log.determinants for programs whose messages depend on no choice of MPI
 #   replicas computes the same in each plane
 #   shrink   the same result on fewer ranks
+#   team     needs one team of all ranks
+#   shmem    of OpenSHMEM: the library turns the log on, with one team
 # path: below build/; args; steps: calls of a loop (visits of app.step); points: its own fault points;
-# n: numbers of ranks; quiet: it has no app.* points.
+# n: numbers of ranks; quiet: it has no app.* points; names: it names its result itself;
+# outside: of a library without fault points, so faults come from outside.
 my %table;
 
 sub add {
@@ -63,6 +66,16 @@ for my $binding (qw(mpifh mpi f08)) {
 }
 add("windows-$_", 'log apart', path => 'mpi/windows', args => ['-m', $_], steps => 40,
     points => [qw(win.sent win.applied)]) for qw(fence pscw test gets);
+add("windows-$_", 'log team', path => 'mpi/windows', args => ['-m', $_], steps => 40,
+    points => [qw(win.flush win.applied)]) for qw(counter locks kept);
+add("dynamic-$_", 'log apart', path => 'mpi/dynamic', args => ['-m', $_], steps => 40,
+    points => [qw(win.sent win.applied)]) for qw(fence pscw);
+add('dynamic-locks', 'log team', path => 'mpi/dynamic', args => ['-m', 'locks'], steps => 40,
+    points => [qw(win.locked win.applied)]);
+add("winloop-$_", $_ eq 'locks' ? 'log team' : 'log', path => 'mpi/winloop', args => ['-m', $_], steps => 40,
+    points => [qw(win.applied)]) for qw(fence pscw locks);
+add("shmem-$_", 'shmem', path => "shmem-tests/$_", args => [400], steps => 400, quiet => 1, names => 1,
+    outside => 1) for qw(jacobi pieces);
 
 # Random programs of tests/mpi/script.c: kinds of operations that come in turns.
 my %script_kinds = (together => [ '', 'ahead', 'cancel', 'wild,ahead,middle', 'cancel,wild,anytag,p2p,ahead',

@@ -43,7 +43,7 @@ sub command {
     for my $f (@{ $c->{faults} }) {
         if ($f =~ /^(kill|flip) (\w+ \d+) at ([\d.]+)(.*)$/) {
             push(@run, "--$1", sprintf('%s at %.3f s%s', $2, $3 * $span, $4));
-        } elsif ($f !~ /^drop |^kill mpirun/) {
+        } elsif ($f !~ /^(?:drop|fill) |^kill mpirun/) {
             push(@rules, $f);
         }
     }
@@ -52,7 +52,7 @@ sub command {
         $c->{relaunch} ? () : '--no-relaunch', '--seed', $c->{number},
         $c->{nodes} > 1 ? ('--emulate-nodes', $c->{nodes} + (grep {/^kill node/} @{ $c->{faults} })) : (),
         $c->{replicas} > 1 ? ('--replicas', $c->{replicas}) : (), @run, '--',
-        build() . "/$p->{path}", '-o', "$work/out", @{ $p->{args} });
+        build() . "/$p->{path}", $p->{names} ? () : ('-o', "$work/out"), @{ $p->{args} });
     return (join(',', @rules), @command);
 }
 
@@ -63,20 +63,42 @@ sub mpirun_of {
         map {m{(\d+)$}} glob('/proc/[0-9]*');
 }
 
+# Whether the sets of a case are on a file system of their own.
+sub has_disk { my ($c) = @_; return $own_shm && grep {/^fill/} @{ $c->{faults} } }
+
 sub is_open { my ($work) = @_; return grep { slurp($_) =~ /"event":"open"/ } glob("$work/events/*.jsonl") }
+
+# Fill the small file system of the sets, which the job alone sees; later there may be room again.  Returns
+# whether that is so.
+sub fill {
+    my ($sets, $seconds) = @_;
+    my ($own, $above) = map { (stat($_))[0] } $sets, "$sets/.."; # devices
+    return 0 if !defined($own) || !defined($above) || $own == $above || !open(my $f, '>', "$sets/filler");
+    for my $bytes (1 << 20, 4096, 1) {
+        while (defined(syswrite($f, "\0" x $bytes))) { }
+    }
+    close($f); # it has failed before
+    return 1 if !defined($seconds);
+    sleep($seconds);
+    unlink("$sets/filler");
+    return 1;
+}
 
 # Faults from outside, at moments that count from the opening of the context.  Returns those that came to pass.
 sub outside {
     my ($c, $work, $span) = @_;
     my @passed;
-    for my $f (grep {/^drop |^kill mpirun/} @{ $c->{faults} }) {
+    my $sets = has_disk($c) ? "/proc/$child/root$work/sets" : "$work/sets";
+    for my $f (grep {/^(?:drop|fill) |^kill mpirun/} @{ $c->{faults} }) {
         my ($what, $at) = $f =~ /^\w+ (\w+) at ([\d.]+)/;
         for (my $end = time() + 20; time() < $end && !is_open($work);) {
             sleep(0.01);
         }
         sleep($at * $span);
+        my ($until) = $f =~ /until ([\d.]+)/;
         my $n = $what eq 'mpirun' ? kill('KILL', mpirun_of($work))
-            : unlink(grep {-f} $what eq 'slots' ? glob("$work/slots/*") : glob("$work/sets/*.ftkit/set-*/*"));
+            : $what eq 'disk' ? fill($sets, defined($until) ? ($until - $at) * $span : undef)
+            : unlink(grep {-f} $what eq 'slots' ? glob("$work/slots/*") : glob("$sets/*.ftkit/set-*/*"));
         push(@passed, $f) if $n > 0;
     }
     return @passed;
@@ -99,7 +121,8 @@ sub run {
     my ($rules, @command) = command($c, $work, $span // 1);
     my %env = (environment($c, $work), $rules ne '' ? (FTKIT_FAULT => $rules) : ());
     my @guard = (top() . '/scripts/guard', $limit, '--', @command);
-    my $inside = 'mount -t tmpfs none /dev/shm || exit 98; "$@"; rc=$?;'
+    my $disk = has_disk($c) ? "mount -t tmpfs -o size=48m none '$work/sets' || exit 98; " : '';
+    my $inside = $disk . 'mount -t tmpfs none /dev/shm || exit 98; "$@"; rc=$?;'
         . " find /dev/shm -mindepth 1 ! -type d >'$work/shm'; exit \$rc";
     @guard = ('unshare', '-m', '--propagation', 'private', 'sh', '-c', $inside, 'sh', @guard) if $own_shm;
     my @settings = map {"$_='$env{$_}'"} grep {/^FTKIT_/} sort keys %env;

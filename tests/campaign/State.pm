@@ -84,6 +84,7 @@ sub sum {
 sub mode {
     my ($c) = @_;
     return "$c->{replicas} replicas" if $c->{replicas} > 1;
+    return 'OpenSHMEM' if $c->{program} =~ /^shmem-/;
     return 'log, lines apart' if $c->{config}{'checkpoint.line'};
     return 'log, ' . ($c->{config}{'log.determinants'} // 'node') if $c->{config}{'log.enabled'};
     return ($c->{config}{'recover.supply'} // '') =~ /shrink/ ? 'fewer ranks' : 'all ranks roll back';
