@@ -133,6 +133,16 @@ for my $p (map { dynamic($_) } qw(fence pscw raw)) {
     is("@{[ scalar @{ $j->{faults} } ]} $j->{result}", '1 ' . undisturbed($p, 4),
         title($p) . ", two replicas: $fault") or diag(substr($j->{log}, 0, 3000));
 
+    # the memory of the lost rank has no copy, and the files have an older set: the context ends inside
+    # ftkit_recover() of the replacement, which then frees its windows
+    my $all = { FTKIT_LOG_TEAMS => 'all', FTKIT_CHECKPOINT_PERIOD => '5 calls', FTKIT_LEVEL_MEMORY_SCHEME => 'own',
+        FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '2 sets',
+        FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' };
+    $j = logged($p, env => $all, fault => 'app.mid:2:13:kill');
+    like($j->{log}, qr/rank 2: recover: no copy of the data survives: /, title($p) . ', the end of a replacement: the reason')
+        or diag(substr($j->{log}, 0, 4000));
+    unlike($j->{log}, qr/set-up has to be the same/, '... and no other one');
+
     # set-up of a lost rank has told its addresses, and there is no set yet
     $fault = sprintf('app.connected:%d:1:kill', rand(4));
     $j = logged($p, env => { FTKIT_LOG_TEAM_SIZE => 2 }, fault => $fault);

@@ -379,6 +379,8 @@ void ftk_log_begin_rollback(void)
 static int report_strange(const struct ftk_req *r)
 {
     char text[256];
+    if (ftk_log.ctx->dead != FTKIT_OK) /* the context has ended with the replay, and said why */
+        return MPI_ERR_PENDING;
     ftk_req_describe(r, text, sizeof text);
     ftk_report(FTKIT_ERROR,
         "context %s: rank %d: in the replay of set-up (from ftkit_open to ftkit_recover) the "
