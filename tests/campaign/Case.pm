@@ -303,6 +303,7 @@ sub choose_faults {
     push(@kinds, qw(full full fill fill)) if has_files($c);
     push(@kinds, 'drop') if has_files($c) || has_slots($c);
     push(@kinds, (qw(region)) x 10) if $p->{name} eq 'twins';
+    @kinds = grep { !/^(?:full|fill)$/ } @kinds if $p->{stops};
     @kinds = grep { !/^(?:point|repair|again|once|stop|corrupt|full)$/ } @kinds if $p->{outside};
     my $kind = one_of(@kinds);
     $kind = 'moment' if $kind =~ /flip|stop/ && $mode eq 'shrink';
@@ -335,6 +336,7 @@ sub supported {
     return 'choices of MPI are left open' if $det =~ /relaxed|refuse/ && !$kinds->{$det};
     return 'replicas need the log' if $c->{replicas} > 1 && (!$config->{'log.enabled'} || !$kinds->{replicas});
     return 'no data of lost ranks' if $scheme =~ /own|none/ && !($files && $c->{relaunch});
+    return 'the program stops at an error' if $p->{stops} && grep {/^(?:fill|h5\.)/} @{ $c->{faults} };
     return 'there is no disk' if !$files && grep {/^fill/} @{ $c->{faults} };
     return 'nobody starts the job again' if (grep {/mpirun/} @{ $c->{faults} }) && !$c->{relaunch};
     return 'a lost node needs others' if (grep {/^kill node/} @{ $c->{faults} }) && $c->{nodes} < 3;
