@@ -113,6 +113,12 @@ SKIP: {
     local $ENV{FTKIT_RECOVER_NODE_TIMEOUT} = '1.5min';
     config(@eight);
     is(($out =~ $silent)[0], 90, '... which recover.node_timeout changes');
+    unlike($out, qr/Slurm/, '... and nothing of Slurm');
+    local $ENV{SLURM_JOB_ID} = 7;
+    config(@eight);
+    like($out, qr/^  Slurm ends the Slurm job .*, unless it was submitted with --no-kill\.$/m, '... but in a Slurm job');
+    config('--ranks', 4, '--nodes', 1);
+    unlike($out, qr/Slurm/, '... on several nodes');
 }
 # an MPI that ends the job when a node is lost
 $ENV{PRTE_MCA_errmgr_dvm_survive_nodes} = 0;

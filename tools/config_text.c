@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
@@ -200,6 +201,10 @@ static void print_losses(const struct ftk_job *job, FILE *out)
     if (job->w.repairs == FTK_REPAIRS_NODES && ftk_runtime_node_timeout(&silent_s) == 0)
         fprintf(out, "  A silent node counts as lost after about %d s (recover.node_timeout).\n",
             silent_s);
+    if (job->w.repairs == FTK_REPAIRS_NODES && job->w.nnodes > 1 && getenv("SLURM_JOB_ID"))
+        fprintf(out,
+            "  Slurm ends the Slurm job when it notices the loss of a node (SlurmdTimeout), unless it "
+            "was submitted with --no-kill.\n");
     if (job->w.repairs == FTK_REPAIRS_PROCESSES)
         fprintf(out,
             "  A lost node takes its MPI daemon along: this mpirun ends the job, and ftkit "

@@ -34,16 +34,21 @@ unlike($element[0]{log}, qr/restored set/, '... the other without a restart');
 
 # ---- a lost node and --no-kill -----------------------------------------------------------------
 
-$run = slurm_case('nokill', '--no-kill', 'slurm.sh', @heat);
+# Slurm notices the loss while the job goes on: the node leaves the allocation, and the job stays in it.
+my ($more, @longer) = slurm_heat2d(1500); # so that Slurm notices in time
+$run = slurm_case('nokill', '--no-kill', 'slurm.sh', @longer);
 slurm_lose_node($run, 'ftn2', 60);
-slurm_ends($run, 'no-kill: the job ends well without a lost node', $want);
-like($run->{log}, qr/node ftn2 does not answer; going on without it/, '... which is left out');
+my $here = own_mpi(); # the loss of a node is repaired in the running job
+ok(slurm_says($run, $here ? qr/: repaired in /m : qr/node ftn2 does not answer; going on without it/),
+    'no-kill: the job goes on without the node');
+ok(slurm_await(sub { job_field($run->{id}, 'NumNodes') =~ /^2\b/ }), '... which Slurm takes out of the allocation');
+slurm_ends($run, '... and ends well', $more, 200);
 is(job_field($run->{id}, 'Restarts'), 0, '... in the same allocation');
+is(scalar(() = $run->{log} =~ /relaunching/g), $here ? 0 : 1, $here ? '... without a relaunch' : '... by one relaunch');
 node_on('ftn2');
 
 # ---- a node whose slurmd dies ----------------------------------------------------------------
 
-my ($more, @longer) = slurm_heat2d(1500); # so that Slurm notices in time
 $run = slurm_case('slurmd', 'slurm.sh', @longer);
 ok(slurm_step($run, 80), 'slurmd: the job runs');
 my ($slurmd) = node_processes('ftn2', 'slurmd');
