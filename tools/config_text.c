@@ -203,8 +203,8 @@ static void print_losses(const struct ftk_job *job, FILE *out)
             silent_s);
     if (job->w.repairs == FTK_REPAIRS_NODES && job->w.nnodes > 1 && getenv("SLURM_JOB_ID"))
         fprintf(out,
-            "  Slurm ends the Slurm job when it notices the loss of a node (SlurmdTimeout), unless it "
-            "was submitted with --no-kill.\n");
+            "  Slurm ends the Slurm job when it notices the loss of a node (SlurmdTimeout), unless "
+            "it was submitted with --no-kill.\n");
     if (job->w.repairs == FTK_REPAIRS_PROCESSES)
         fprintf(out,
             "  A lost node takes its MPI daemon along: this mpirun ends the job, and ftkit "

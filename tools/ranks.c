@@ -4,9 +4,9 @@
  *   - A rank dies in or before MPI_Init, and the other ranks wait for it in MPI_Init.  The rank
  *     counts as lost when no context has been opened, other ranks are alive and do nothing, and
  *     this has lasted for --init-timeout.
- *   - All ranks have ended, and mpirun has missed the end of one, hangs while it cleans up, or waits
- *     for a spawned process that hangs in MPI_Init because the repair that has spawned it was given
- *     up.
+ *   - All ranks have ended, and mpirun has missed the end of one, hangs while it cleans up, or
+ *     waits for a spawned process that hangs in MPI_Init because the repair that has spawned it was
+ *     given up.
  *
  * Both need a list of the job's ranks.  Ranks are the children of mpirun or of a daemon that have
  * the environment of a rank; the children of a rank are not ranks.  While the job starts, looks
