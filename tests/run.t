@@ -608,20 +608,31 @@ SCRIPT
 
 # An mpirun of which only the processes are real: RANKS of two, HERE of them on this node.
 # THEN: keep their zombies for ever, or reap them and go on, or end after so many seconds
-# more, or after a lot of output.  From the second attempt on it ends well.
+# more, or after a lot of output, or (miss) keep all zombies except that of rank 1.  A rank 1@2 was
+# spawned by the program.  From the second attempt on it ends well.
 open my $fake, '>', "$tmp/mpirun";
 print $fake <<'END';
 #!/usr/bin/perl
 shift until $ARGV[0] eq 'sh';
 $SIG{CHLD} = 'IGNORE' if $ENV{THEN} eq 'reap'; # nobody ever sees a zombie
+my %pid;
 for my $rank (split ' ', $ENV{RANKS}) {
-    next if fork;
+    next if $pid{$rank} = fork;
     $SIG{CHLD} = 'DEFAULT';
+    ($rank, my $job) = split /@/, $rank;
     @ENV{qw(OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_SIZE)} = ($rank, $ENV{HERE});
+    $ENV{PMIX_NAMESPACE} = 'prterun-here-1@' . ($job // 1);
     exec @ARGV;
 }
 my $again = $ENV{FTKIT_RUN_ATTEMPT} > 0;
-sleep 300 if !$again && $ENV{THEN} =~ /keep|reap/;
+if ($ENV{THEN} eq 'miss') {
+    for my $pid (map { $pid{$_} } grep { $_ ne '1' } keys %pid) {
+        select undef, undef, undef, 0.02 until `cat /proc/$pid/stat` =~ /\) Z /;
+    }
+    $SIG{CHLD} = 'IGNORE';
+    open my $alone, '>', "$ENV{TMPDIR}/alone";
+}
+sleep 300 if !$again && $ENV{THEN} =~ /keep|reap|miss/;
 1 while wait != -1;
 exit 0 if $again;
 $ENV{THEN} eq 'print' ? print 'x' x 1e6 : sleep $ENV{THEN};
@@ -645,6 +656,28 @@ my $closes = <<'END';
 [ $rank = 1 ] || state closed default
 END
 
+# Rank 1 ends with code 3 when the ends of the others are known.
+my $missed = <<'END';
+if [ $rank = 1 ] && [ "${PMIX_NAMESPACE##*@}" = 1 ]; then
+    until [ -e "$TMPDIR/alone" ]; do
+        sleep 0.05
+    done
+    exit 3
+fi
+END
+
+# A line of mpirun in the state file.
+sub mpirun_says
+{
+    return join '', map {"state '[here:1] [prterun-here-1\@0,0] $_'\n"} @_;
+}
+
+# An mpirun behind a script.
+open my $wrapped, '>', "$tmp/wrapped";
+print $wrapped "#!/bin/sh\n\"$tmp/\${WRAPPED:-mpirun}\" \"\$@\"\nexit \$?\n";
+close $wrapped;
+chmod 0755, "$tmp/wrapped";
+
 # What the environment of a replacement has that was spawned.
 my $spawned = 'OMPI_COMM_WORLD_RANK=0 PMIX_NAMESPACE=prterun-here-1@2 FTKIT_SPAWNED=1';
 
@@ -655,7 +688,7 @@ sub ranks
     my ($then, $program, @options) = @_;
     local @ENV{qw(RANKS HERE)} = ($ENV{RANKS} // '0 1', $ENV{HERE} // 2);
     local $ENV{THEN} = $then;
-    unlink "$tmp/go";
+    unlink "$tmp/go", "$tmp/alone";
     my $pid = begin(60, @under, $ftkit, @small, '--verbose', '--mpirun', "$tmp/mpirun",
         @options, 'sh', '-c', "$begin$program");
     my $end = time + 30;
@@ -683,6 +716,21 @@ subtest 'mpirun does not end after its ranks' => sub {
         unlike($err, qr/relaunching/, "$what: no relaunch");
         is($err =~ /exit codes are not known; taken as 1/, $want == 1, "$what: the code");
     }
+    my @start = map {"odls:launch spawning child [prterun-here-1\@1,$_]"} 0, 1;
+    my $well = 'odls:waitpid_fired child process [prterun-here-1@1,0] terminated normally';
+    for my $case (
+        ['miss', '0 1', $missed . mpirun_says($well), 'an end of which there are a line and a zombie'],
+        ['miss', '0 1 1@2', $missed, 'an end of a process that the program has spawned'],
+        ['keep', '0', mpirun_says(@start), 'a script before mpirun, and a rank that was not seen',
+            '--mpirun', "$tmp/wrapped", '--init-timeout', 1],
+        )
+    {
+        my ($then, $all, $program, $what, @options) = @$case;
+        local @ENV{qw(RANKS HERE)} = ($all, $all eq '0' ? 1 : 2);
+        ranks($then, $program, @options);
+        result(1, $what);
+        like($err, qr/their exit codes are not known; taken as 1/, "$what: says so");
+    }
     ranks('keep', '[ $rank = 1 ] || state open default');
     result(0, 'a context was open');
     like($err, $says, 'a context was open: says so');
@@ -692,6 +740,12 @@ subtest 'mpirun does not end after its ranks' => sub {
     ranks(5, "state joined 2 0; $spawned sleep 300 &");
     result(5, 'a process of a rank is there');
     unlike($err, $says, 'a process of a rank is there: mpirun may wait');
+    {
+        local @ENV{qw(LD_PRELOAD FTKIT_TEST_HIDDEN)} = ("$build/slow.so", 'sleep');
+        ranks(5, 'sleep 300 &');
+        result(5, 'a process is there of which the environment is hidden');
+        unlike($err, $says, 'a process is there of which the environment is hidden: mpirun may wait');
+    }
     {
         local @under = ('sh', '-c', '"$@" | { sleep 6; cat >"$0"; }', "$tmp/piped");
         ranks('print', 'exit 0');
@@ -706,7 +760,7 @@ subtest 'mpirun does not end after its ranks' => sub {
 };
 
 # An mpirun of which nobody has seen a rank: it says SAYS in the state file, then sleeps, in place of
-# ending with code 5, or has a child that does.  It takes SIGTERM as an mpirun does that has missed the
+# ending with code 5, or has a child that does, or leaves an orphan.  It takes SIGTERM as an mpirun does that has missed the
 # end of rank 0.  From the second attempt on it ends well.
 open $fake, '>', "$tmp/unseen";
 print $fake <<'END';
@@ -715,17 +769,19 @@ exit 0 if $ENV{FTKIT_RUN_ATTEMPT} > 0;
 sub say_in_state
 {
     open my $state, '>>', $ENV{FTKIT_RUN_STATE};
-    print $state @_;
+    print $state map {s/here:1\]/here:$$]/gr} @_;
     close $state;
 }
 say_in_state($ENV{SAYS});
 $SIG{TERM} = sub {
     return if $ENV{THEN} eq 'deaf';
-    say_in_state("[here:1] [prterun-here-1\@0,0] errmgr:dvm: for proc [prterun-here-1\@1,0] state ABORTED BY SIGNAL\n");
+    say_in_state("[here:1] [prterun-here-1\@0,0] errmgr:dvm: for proc [prterun-here-1\@1,0] state ABORTED BY SIGNAL\n",
+        "[here:1] an error of mpirun\n");
     print STDERR "mpirun ends\n";
     exit 9;
 };
 system('sleep', 5) if $ENV{THEN} eq 'child';
+system('setsid sleep 300 &') if $ENV{THEN} eq 'orphan';
 my $end = time + ($ENV{THEN} eq 'child' ? 0 : $ENV{THEN} eq 'waits' ? 5 : 300);
 sleep 1 while time < $end; # SIGTERM ends a sleep
 exit 5;
@@ -753,15 +809,19 @@ subtest 'mpirun does not end after ranks that were never seen' => sub {
         ['a context was open', 'hangs', ['open default', $start->(0, 1)], 0, $again],
         ['no relaunch', 'hangs', ['open default', $start->(0, 1)], 1, undef, '--no-relaunch'],
         ['a rank was not yet started', 'waits', [$start->(0)], 5],
-        ['a process is there that is no rank yet', 'child', [$start->(0, 1)], 5]);
+        ['a process is there that is no rank yet', 'child', [$start->(0, 1)], 5],
+        ['a rank was never seen', 'child', ['open default', 'closed default', $start->(0, 1)], 5],
+        ['a process has left mpirun', 'orphan', [$start->(0, 1)], 1, $unknown],
+        ['a script is before mpirun', 'behind', [$start->(0, 1)], 1, $unknown, '--mpirun', "$tmp/wrapped"]);
     push @cases, ['emulated nodes', 'hangs', [$order], 1, $unknown, '--emulate-nodes', 2],
         ['emulated nodes without processes', 'waits', [], 5, undef, '--emulate-nodes', 2]
         if system('unshare -m -u true >/dev/null 2>&1') == 0;
+    local $ENV{WRAPPED} = 'unseen';
     my @running; # all at once: they mostly wait
     for my $case (@cases) {
         my ($what, $then, $lines, $want, $message, @options) = @$case;
         my $said = "$tmp/said" . @running;
-        local $ENV{SAYS} = join('', map { /^open/ ? "$_\n" : "[here:1] [prterun-here-1\@0,0] $_\n" } @$lines);
+        local $ENV{SAYS} = join('', map { /^(open|closed) / ? "$_\n" : "[here:1] [prterun-here-1\@0,0] $_\n" } @$lines);
         local $ENV{THEN} = $then;
         my $pid = fork // die "fork: $!\n";
         if (!$pid) {
@@ -778,10 +838,26 @@ subtest 'mpirun does not end after ranks that were never seen' => sub {
         ($code, $err) = ($? >> 8, slurp($said));
         is($code, $want, "$what: the code") or diag($err);
         is($err =~ $says, $want != 5, "$what: whether mpirun is ended");
-        is($err =~ /^mpirun ends$/m, $then eq 'hangs', "$what: whether it is asked before");
+        is($err =~ /^mpirun ends$/m, $then =~ /hangs|orphan/, "$what: whether it is asked before");
+        is($err =~ /^\[here:\d+\] an error of mpirun$/m, $then =~ /hangs|orphan/, "$what: shows errors");
         $message ? like($err, $message, "$what: says so") : unlike($err, qr/$unknown|$again/, "$what: says no more");
     }
     clean('mpirun ended');
+};
+
+subtest 'a signal while a hanging mpirun is ended' => sub {
+    local @ENV{qw(THEN SAYS)} = ('deaf', join '', map {"[here:1] [prterun-here-1\@0,0] $_\n"}
+            map {"odls:launch spawning child [prterun-here-1\@1,$_]"} 0, 1);
+    my $pid = begin(60, 'sh', '-c', 'echo $$ >"$0"; exec "$@"', "$tmp/pid", $ftkit, @small,
+        '--mpirun', "$tmp/unseen", 'prog');
+    my $end = time + 30;
+    sleep 0.02 until slurp("$tmp/err") =~ /mpirun does not end/ || time > $end;
+    my $sent = time;
+    chomp(my $target = slurp("$tmp/pid"));
+    kill INT => $target;
+    finish($pid);
+    result(130, '^C while mpirun is ended');
+    cmp_ok(time - $sent, '<', 3, '^C while mpirun is ended: it does not wait'); # in place of 5 s
 };
 
 # On a busy machine a look at the processes takes long.

@@ -68,8 +68,8 @@ bool ftk_proc_read(pid_t pid, struct ftk_proc *p)
         (double)(stat_field(fields, 14) + stat_field(fields, 15)) / (double)sysconf(_SC_CLK_TCK);
     p->start = stat_field(fields, 22);
     p->status = (int)stat_field(fields, 52);
-    p->rank = p->local_size = p->spawned = -1;
-    p->ours = false;
+    p->rank = p->local_size = p->job = p->spawned = -1;
+    p->ours = p->hidden = false;
     return true;
 }
 
@@ -161,6 +161,7 @@ void ftk_proc_rank(struct ftk_proc *p)
     long job = -1;
     snprintf(path, sizeof path, "/proc/%d/environ", (int)p->pid);
     FILE *f = fopen(path, "re");
+    p->hidden = !f && (errno == EACCES || errno == EPERM);
     while (f && getdelim(&entry, &room, '\0', f) > 0) {
         if (!take_number(entry, local, &p->local_size) && p->rank < 0)
             take_number(entry, rank_names, &p->rank);
@@ -170,6 +171,7 @@ void ftk_proc_rank(struct ftk_proc *p)
         spawned = spawned || strncmp(entry, "FTKIT_SPAWNED=", 14) == 0;
     }
     free(entry);
+    p->job = job;
     p->spawned = spawned ? job : -1;
     if (f)
         fclose(f);

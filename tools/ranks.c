@@ -37,9 +37,9 @@ struct rank {
     pid_t pid;
     unsigned long long start;
     long number;
-    bool spawned;
-    bool gone;
-    int status;           /* if gone: as from waitpid(), -1: not known */
+    bool spawned; /* no process of the job, but one that the program or the library has spawned */
+    bool gone;    /* and not spawned */
+    int status;   /* if gone: as from waitpid(), -1: not known */
     double cpu_s, mark_s; /* CPU time at the last look, and at the last mark() */
 };
 
@@ -88,6 +88,12 @@ bool ftk_ranks_coming(const struct ftk_ranks *w)
     return !w->off && w->hunting && ftk_now_s() < w->begin + YOUNG_S;
 }
 
+/* Processes that are alive and are no ranks. */
+struct others {
+    size_t below;  /* below mpirun */
+    size_t beside; /* neither below mpirun, nor mpirun, nor above mpirun */
+};
+
 /* Whether all processes of the job are below us, seen or not. */
 static bool is_local(const struct ftk_ranks *w, const struct ftk_state *s)
 {
@@ -113,9 +119,9 @@ static void add(struct ftk_ranks *w, const struct ftk_proc *p)
         .start = p->start,
         .number = p->rank,
         .status = -1,
-        .spawned = p->spawned >= 0 };
-    if (!w->hunting || p->rank >= w->run->total || w->seen[p->rank])
-        return; /* a spawned process: seen[] is for the first ranks only */
+        .spawned = p->job > FTK_END_MAIN_JOB };
+    if (!w->hunting || p->job > FTK_END_MAIN_JOB || p->rank >= w->run->total || w->seen[p->rank])
+        return; /* seen[] is for the first ranks only */
     w->seen[p->rank] = true;
     w->nseen++;
     if (p->local_size > 0)
@@ -134,22 +140,56 @@ static bool is_first(const struct ftk_proc *all, size_t n, const struct ftk_proc
     return false;
 }
 
+static const struct ftk_proc *process(const struct ftk_proc *all, size_t n, pid_t pid)
+{
+    for (size_t i = 0; i < n; i++)
+        if (all[i].pid == pid)
+            return &all[i];
+    return NULL;
+}
+
+static bool is_below(const struct ftk_proc *all, size_t n, const struct ftk_proc *p, pid_t pid)
+{
+    for (; p; p = process(all, n, p->ppid))
+        if (p->ppid == pid)
+            return true;
+    return false;
+}
+
+/* A script may have started mpirun: the lines of mpirun have its process number.  Without this
+ * number, mpirun is one of our own children. */
+static struct others count_others(const struct ftk_state *s, const struct ftk_proc *all, size_t n)
+{
+    const struct ftk_proc *m = process(all, n, (pid_t)ftk_state_facts(s)->mpirun);
+    struct others o = { 0, 0 };
+    for (size_t i = 0; i < n; i++) {
+        const struct ftk_proc *p = &all[i];
+        if (p->state == 'Z' || p == m)
+            continue;
+        bool below = m ? is_below(all, n, p, m->pid) : p->ppid != getpid();
+        o.below += below;
+        o.beside += !below && !(m && is_below(all, n, m, p->pid));
+    }
+    o.beside -= !m && o.beside > 0;
+    return o;
+}
+
 /* Add the new ranks.  Returns the number of ranks and their children: a child may hold a pipe of
- * mpirun open, and mpirun then waits for the child.  A spawned process that has not joined does not
- * count: without the ranks that have spawned it, it never will.  *all: number of processes of any
- * kind, with mpirun. */
-static size_t scan(struct ftk_ranks *w, const struct ftk_state *s, size_t *all)
+ * mpirun open, and mpirun then waits for the child.  A process of which the environment is hidden
+ * may be one.  A spawned process that has not joined does not count: without the ranks that have
+ * spawned it, it never will.  *others, if not NULL: the other processes, if no such one is left. */
+static size_t scan(struct ftk_ranks *w, const struct ftk_state *s, struct others *others)
 {
     struct ftk_proc *p;
     size_t alive = 0, n = ftk_proc_list(&p);
-    *all = 0;
     for (size_t i = 0; i < n; i++) {
         if (p[i].state != 'Z')
             ftk_proc_rank(&p[i]);
-        *all += p[i].state != 'Z';
         bool stray = p[i].spawned >= 0 && !ftk_state_has_joined(s, p[i].spawned, p[i].rank);
-        alive += p[i].rank >= 0 && !stray;
+        alive += (p[i].rank >= 0 && !stray) || p[i].hidden;
     }
+    if (others)
+        *others = count_others(s, p, n);
     for (size_t i = 0; i < n; i++)
         if (is_first(p, n, &p[i]) && !find(w, &p[i]))
             add(w, &p[i]);
@@ -160,8 +200,7 @@ static size_t scan(struct ftk_ranks *w, const struct ftk_state *s, size_t *all)
 static void hunt(struct ftk_ranks *w, const struct ftk_state *s)
 {
     int here = w->run->emulate > 0 || w->local_size < 0 ? w->run->total : (int)w->local_size;
-    size_t all;
-    (void)scan(w, s, &all); /* counted again, when no rank is alive */
+    (void)scan(w, s, NULL); /* counted again, when no rank is alive */
     w->hunting = !w->opened && w->nseen < here;
     if (!w->hunting && w->run->verbose)
         ftk_run_say("processes of ranks found: %d", w->nseen);
@@ -184,7 +223,8 @@ static size_t probe(struct ftk_ranks *w, bool *gone)
             alive++;
             continue;
         }
-        k->gone = *gone = true;
+        k->gone = !k->spawned; /* a process that the program has spawned may end at any time */
+        *gone = *gone || k->gone;
         if (there)
             k->status = p.status;
     }
@@ -225,27 +265,42 @@ static bool lasts(double *t, bool so, double step, double limit)
     return so && *t >= limit;
 }
 
-/* No rank is there: for how long must this be so, until the job has ended?  all: number of
- * processes.  -1: a rank may still come.  A process between fork() and exec() has no environment of
- * a rank yet; for emulated nodes it looks like a daemon. */
-static double patience_s(const struct ftk_ranks *w, const struct ftk_state *s, size_t all)
+/* Whether a process of the job was seen. */
+static bool has_seen(const struct ftk_ranks *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (!w->v[i].spawned)
+            return true;
+    return false;
+}
+
+/* No rank is there: for how long must this be so, until the job has ended?  -1: a rank may still
+ * come, or one is there and has hidden its environment.  A process between fork() and exec() has no
+ * environment of a rank yet, but this lasts shortly; for emulated nodes the process looks like a
+ * daemon. */
+static double patience_s(
+    const struct ftk_ranks *w, const struct ftk_state *s, const struct others *others)
 {
     const struct ftk_run *r = w->run;
-    if (w->opened || w->nseen == r->total)
+    const bool seen = has_seen(w);
+    if (seen && (w->opened || w->nseen == r->total || !r->reports))
         return GONE_S;
-    if (!r->reports)
-        return w->n > 0 ? GONE_S : -1;
     if (r->emulate > 0)
-        return ftk_state_facts(s)->ordered ? GONE_S + r->init_timeout_s : -1;
-    return ftk_state_started(s) == r->total && all == 1 ? GONE_S : -1;
+        return w->opened || ftk_state_facts(s)->ordered ? GONE_S + r->init_timeout_s : -1;
+    if (!w->opened && ftk_state_started(s) < r->total)
+        return -1;
+    if (others->below > 0)
+        return seen ? GONE_S + r->init_timeout_s : -1;
+    return others->beside > 0 ? GONE_S + r->init_timeout_s : GONE_S;
 }
 
 static enum ftk_ranks_change judge(struct ftk_ranks *w, const struct ftk_state *s, double step)
 {
     bool gone, local = is_local(w, s);
-    size_t all, alive = probe(w, &gone);
-    bool empty = alive == 0 && local && scan(w, s, &all) == 0 && !output_waits();
-    double limit = empty ? patience_s(w, s, all) : -1;
+    struct others others;
+    size_t alive = probe(w, &gone);
+    bool empty = alive == 0 && local && scan(w, s, &others) == 0 && !output_waits();
+    double limit = empty ? patience_s(w, s, &others) : -1;
     if (lasts(&w->gone_s, limit >= 0, step, limit))
         return FTK_RANKS_GONE;
     bool lost = !w->opened && alive > 0 && (gone || (local && w->nseen < w->run->total));
@@ -300,23 +355,46 @@ long ftk_ranks_lost(const struct ftk_ranks *w)
     return -1;
 }
 
-int ftk_ranks_status(const struct ftk_ranks *w, const struct ftk_state *s)
+/* Whether each end is known: status has 0 for the process, or mpirun has reported the end. */
+static bool knows_all(
+    const struct ftk_ranks *w, const struct ftk_state *s, int (*status)(const struct rank *k))
 {
-    int known = ftk_state_ends(s); /* of processes that mpirun has reaped: their zombies are gone */
+    const int total = w->run->total;
+    bool *known = ftk_tool_alloc((size_t)total * sizeof *known), all = true;
+    for (int i = 0; i < total; i++)
+        known[i] = ftk_state_has_ended(s, i);
     for (size_t i = 0; i < w->n; i++) {
-        if (w->v[i].status > 0)
-            return w->v[i].status;
-        known += w->v[i].status == 0 && !w->v[i].spawned;
+        const struct rank *k = &w->v[i];
+        if (!k->spawned && k->number < total && status(k) == 0)
+            known[k->number] = true;
     }
-    return known >= w->run->total ? 0 : -1;
+    for (int i = 0; i < total; i++)
+        all = all && known[i];
+    free(known);
+    return all;
 }
 
-int ftk_ranks_orphans_well(const struct ftk_ranks *w)
+static int zombie_status(const struct rank *k)
 {
-    int n = 0;
+    return k->status;
+}
+
+static int orphan_status(const struct rank *k)
+{
+    return ftk_tree_status(k->pid);
+}
+
+int ftk_ranks_status(const struct ftk_ranks *w, const struct ftk_state *s)
+{
     for (size_t i = 0; i < w->n; i++)
-        n += ftk_tree_status(w->v[i].pid) == 0;
-    return n;
+        if (w->v[i].status > 0)
+            return w->v[i].status;
+    return knows_all(w, s, zombie_status) ? 0 : -1; /* mpirun has reaped those that it reports */
+}
+
+bool ftk_ranks_orphans_well(const struct ftk_ranks *w, const struct ftk_state *s)
+{
+    return knows_all(w, s, orphan_status);
 }
 
 int ftk_ranks_orphans(const struct ftk_ranks *w, const struct ftk_state *s)
@@ -325,9 +403,4 @@ int ftk_ranks_orphans(const struct ftk_ranks *w, const struct ftk_state *s)
         if (ftk_tree_status(w->v[i].pid) > 0)
             return ftk_tree_status(w->v[i].pid);
     return is_local(w, s) ? 0 : -1;
-}
-
-int ftk_ranks_total(const struct ftk_ranks *w)
-{
-    return w->run->total;
 }

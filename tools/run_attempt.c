@@ -254,9 +254,7 @@ static void judge_orphans(struct ftk_try *a, const struct ftk_ranks *ranks)
         ftk_run_say("mpirun was killed by signal %d (%s) after the job had closed its "
                     "contexts, and %s: what it printed may be lost",
             sig, strsignal(sig), bad ? text : "then a process of the job ended badly");
-    } else if (status < 0
-               || ftk_state_ends(a->state) + ftk_ranks_orphans_well(ranks)
-                      < ftk_ranks_total(ranks)) {
+    } else if (status < 0 || !ftk_ranks_orphans_well(ranks, a->state)) {
         ftk_run_say("mpirun was killed by signal %d (%s) after the job had closed its "
                     "contexts; how its processes ended is not known",
             sig, strsignal(sig));
@@ -269,22 +267,53 @@ static void judge_orphans(struct ftk_try *a, const struct ftk_ranks *ranks)
     }
 }
 
-static void wind_up(const struct ftk_run *r, struct ftk_try *a, const struct ftk_ranks *ranks)
+/* All processes of the job have ended, but not mpirun: end mpirun, which removes its files and ends
+ * its daemons, if it still can.  A signal ends the wait for this, and the run. */
+static void end_hung(struct ftk_try *a, const struct ftk_ranks *ranks, const sigset_t *set)
 {
+    ftk_state_read(a->state);
+    int status = ftk_ranks_status(ranks, a->state);
+    if (has_ended(a)) { /* meanwhile, by itself */
+        a->how = BY_ITSELF;
+        ftk_state_read(a->state);
+        return;
+    }
+    kill(a->pid, SIGTERM);
+    take_status(a, status);
+    const int kept = a->status; /* mpirun now ends by our signal */
+    const double end = ftk_now_s() + HUNG_GRACE_S;
+    while (a->how == BY_NO_RANK && ftk_now_s() < end && !has_ended(a)) {
+        struct timespec turn = { 0, POLL_NS };
+        int sig = sigtimedwait(set, NULL, &turn);
+        if (sig <= 0 || sig == SIGCHLD || sig == SIGUSR1 || sig == SIGUSR2)
+            continue; /* no process is left that could write a set */
+        a->how = BY_SIGNAL;
+        a->sig = sig;
+        a->sig_at = ftk_now_s();
+    }
+    a->status = kept;
+}
+
+static void wind_up(
+    const struct ftk_run *r, struct ftk_try *a, const struct ftk_ranks *ranks, const sigset_t *set)
+{
+    const bool hung = a->how == BY_NO_RANK;
+    if (hung)
+        end_hung(a, ranks, set);
+    const bool asked = hung && a->how != BY_ITSELF;
+
     /* the daemons of a job that ended well may still be cleaning up */
     bool let = a->how == BY_ITSELF && !ftk_state_is_open(a->state) && !ftk_try_headless(a);
     bool orphaned = is_orphaned(a);
-    /* mpirun removes its files and ends its daemons, if it still can */
-    bool asked = a->how == BY_NO_RANK && kill(a->pid, SIGTERM) == 0;
-    int killed = ftk_tree_end(orphaned ? ORPHAN_GRACE_S
-                              : asked  ? HUNG_GRACE_S
-                              : let    ? EXIT_GRACE_S
-                                       : 0);
+    bool ending = asked && ftk_tree_status(a->pid) >= 0;
+    int killed = ftk_tree_end(orphaned ? ORPHAN_GRACE_S : let || ending ? EXIT_GRACE_S : 0);
     if (killed < 0)
         ftk_run_say("processes of the job are still there and cannot be killed");
     else if (killed > 0 && let && r->verbose)
         ftk_run_say("killed what was left of the job");
-    if (a->how != BY_NO_RANK) /* a mpirun that hangs takes SIGTERM for the end of the ranks */
+    if (asked) /* an mpirun that hangs takes SIGTERM for the end of the ranks */
+        ftk_state_show(a->state);
+    else
         ftk_state_read(a->state);
     if (orphaned)
         judge_orphans(a, ranks);
@@ -310,9 +339,7 @@ int ftk_try_run(const struct ftk_run *r, struct ftk_try *a, const sigset_t *set,
     struct ftk_ranks *ranks = ftk_ranks_begin(r);
     watch(r, a, ranks, set, end);
     ftk_state_read(a->state);
-    if (a->how == BY_NO_RANK)
-        take_status(a, ftk_ranks_status(ranks, a->state));
-    wind_up(r, a, ranks);
+    wind_up(r, a, ranks, set);
     ftk_input_end();
     ftk_ranks_end(ranks);
     return 0;

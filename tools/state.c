@@ -73,8 +73,11 @@ struct ftk_state {
     struct ftk_end *named; /* [nnamed] processes whose signal is known */
     size_t nnamed, named_room;
     struct ftk_losses losses;
-    int well, badly; /* numbers of ends of processes of the job, as reported by mpirun */
-    int started;     /* number of its processes that mpirun has started on its own node */
+    bool *ended; /* [nended], by rank: whether mpirun has reported the end of this process */
+    size_t nended, ended_room;
+    int nends;   /* number of such processes */
+    bool over;   /* lines give no facts any more */
+    int started; /* number of its processes that mpirun has started on its own node */
     struct ftk_state_facts facts;
 };
 
@@ -283,6 +286,19 @@ static int signal_named(const char *name)
     return 0;
 }
 
+/* One process may have several reports. */
+static void note_end(struct ftk_state *s, const struct ftk_end *e)
+{
+    if (e->job != FTK_END_MAIN_JOB || e->rank < 0)
+        return;
+    while (s->nended <= (size_t)e->rank) {
+        s->ended = ftk_tool_grow(s->ended, s->nended, &s->ended_room, sizeof *s->ended);
+        s->ended[s->nended++] = false;
+    }
+    s->nends += !s->ended[e->rank];
+    s->ended[e->rank] = true;
+}
+
 static void ended(struct ftk_state *s, struct ftk_end e)
 {
     if (e.job == 0)
@@ -290,8 +306,7 @@ static void ended(struct ftk_state *s, struct ftk_end e)
     for (size_t i = 0; e.how == FTK_END_SIGNAL && i < s->nnamed; i++)
         if (ftk_end_same(&s->named[i], &e))
             e.sig = s->named[i].sig;
-    s->badly += e.job == FTK_END_MAIN_JOB;
-    s->well -= e.job == FTK_END_MAIN_JOB && e.how == FTK_END_NO_FINALIZE; /* reported as both */
+    note_end(s, &e);
     bool ours = e.job == FTK_END_MAIN_JOB || ftk_end_find(s->joined, s->njoined, &e);
     if (ours && s->cause.how == FTK_END_NONE)
         s->cause = e;
@@ -355,8 +370,8 @@ static void take_child(struct ftk_state *s, const char *text)
         e.sig = signal_named(what + strlen(words));
         s->named = ftk_tool_grow(s->named, s->nnamed, &s->named_room, sizeof *s->named);
         s->named[s->nnamed++] = e;
-    } else if (what && strcmp(what, " terminated normally") == 0 && e.job == FTK_END_MAIN_JOB) {
-        s->well++;
+    } else if (what && strcmp(what, " terminated normally") == 0) {
+        note_end(s, &e);
     }
 }
 
@@ -405,10 +420,13 @@ static bool mpirun_line(struct ftk_state *s, const char *line)
     struct ftk_end self;
     const char *name = strstr(line, "] [");
     const char *text = name ? process_of(name + 2, &self) : NULL;
+    const char *number = text && self.job == 0 && self.rank == 0 ? strchr(line, ':') : NULL;
+    if (number && number < name)
+        s->facts.mpirun = strtol(number + 1, NULL, 10);
     for (size_t i = 0; text && i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strncmp(text, kinds[i].begin, strlen(kinds[i].begin)) != 0)
             continue;
-        if (kinds[i].take)
+        if (kinds[i].take && !s->over)
             kinds[i].take(s, text + strlen(kinds[i].begin));
         return true;
     }
@@ -435,9 +453,16 @@ void ftk_state_read(struct ftk_state *s)
         }
         if (s->verbose)
             ftk_run_say("job: %s", line);
-        library_line(s, line);
+        if (!s->over)
+            library_line(s, line);
     }
     free(line);
+}
+
+void ftk_state_show(struct ftk_state *s)
+{
+    s->over = true;
+    ftk_state_read(s);
 }
 
 struct ftk_state *ftk_state_begin(const char *path, bool verbose)
@@ -461,6 +486,7 @@ void ftk_state_end(struct ftk_state *s)
     ftk_losses_free(&s->losses);
     free(s->bad);
     free(s->joined);
+    free(s->ended);
     fclose(s->file);
     free(s);
 }
@@ -553,9 +579,14 @@ bool ftk_state_outlived(const struct ftk_state *s)
     return ftk_losses_aborted(&s->losses) != NULL;
 }
 
+bool ftk_state_has_ended(const struct ftk_state *s, int rank)
+{
+    return (size_t)rank < s->nended && s->ended[rank];
+}
+
 int ftk_state_ends(const struct ftk_state *s)
 {
-    return s->well + s->badly;
+    return s->nends;
 }
 
 int ftk_state_started(const struct ftk_state *s)

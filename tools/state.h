@@ -54,6 +54,7 @@ struct ftk_state_facts {
     uint64_t set;       /* newest durable set, 0: none */
     int nsets;          /* number of sets that have become durable */
     bool ordered;       /* mpirun has told its daemons to start the processes */
+    long mpirun;        /* its process number, as its lines say, 0: not known */
     bool early_loss;    /* mpirun has survived the loss of a node before the processes have met */
 };
 
@@ -63,6 +64,8 @@ struct ftk_state *ftk_state_begin(const char *path, bool verbose);
 void ftk_state_end(struct ftk_state *s);
 /* Read the lines that were added since the last call. */
 void ftk_state_read(struct ftk_state *s);
+/* Only show the errors of mpirun among them. */
+void ftk_state_show(struct ftk_state *s);
 bool ftk_state_is_open(const struct ftk_state *s); /* at least one context is open */
 /* Whether the ranks of a context have agreed to halt, and the next start has a set of each such
  * context to go on from (or the context has no files): if the job is lost now, there is no
@@ -87,8 +90,9 @@ bool ftk_state_outlived(const struct ftk_state *s);
 const struct ftk_end *ftk_state_doubtful(const struct ftk_state *s);
 /* Whether this spawned process has joined the job; job and rank as mpirun numbers them. */
 bool ftk_state_has_joined(const struct ftk_state *s, long job, long rank);
-/* Number of processes of the job whose end mpirun has reported.  mpirun reports a normal end only
- * for processes on its own node. */
+/* Whether mpirun has reported the end of this process of the job; the number of such processes.
+ * mpirun reports a normal end only for processes on its own node. */
+bool ftk_state_has_ended(const struct ftk_state *s, int rank);
 int ftk_state_ends(const struct ftk_state *s);
 /* Number of processes of the job that mpirun has started, or is about to start, on its own node. */
 int ftk_state_started(const struct ftk_state *s);

@@ -243,7 +243,9 @@ struct ftk_proc {
     int status;               /* of a zombie, as from waitpid() */
     long rank;                /* -1: not a rank, or not read */
     long local_size;          /* ranks on its node, -1: not known */
-    long spawned;             /* mpirun's number of the job of a spawned replacement, -1: none */
+    long job;                 /* as mpirun numbers jobs, -1: not known */
+    long spawned;             /* job of a spawned replacement, -1: none */
+    bool hidden;              /* its environment cannot be read */
     bool ours;                /* below this process, and not foreign (process.c) */
 };
 bool ftk_proc_read(pid_t pid, struct ftk_proc *p); /* false: no such process */
@@ -287,8 +289,8 @@ int ftk_ranks_status(const struct ftk_ranks *w, const struct ftk_state *s);
 /* Status of the ranks that became our children after the end of mpirun: that of a rank that did
  * not end with 0, else 0; -1: some processes of the job may have been on other nodes. */
 int ftk_ranks_orphans(const struct ftk_ranks *w, const struct ftk_state *s);
-int ftk_ranks_orphans_well(const struct ftk_ranks *w); /* number of those that ended with 0 */
-int ftk_ranks_total(const struct ftk_ranks *w);        /* processes of the job */
+/* Whether the end of each process of the job is known: from mpirun, or as an orphan with code 0. */
+bool ftk_ranks_orphans_well(const struct ftk_ranks *w, const struct ftk_state *s);
 
 /* ---- litter.c: files that killed processes of Open MPI leave ------------------------- */
 void ftk_litter_note(pid_t pid, bool alive); /* remember a process; alive, or just reaped */

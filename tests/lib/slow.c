@@ -1,10 +1,13 @@
 /* A slow machine; to be preloaded.  Every pread() takes FTKIT_TEST_SLOW_MS milliseconds longer, and
- * the list of all processes takes FTKIT_TEST_SLOW_LIST_MS milliseconds longer.
+ * the list of all processes takes FTKIT_TEST_SLOW_LIST_MS milliseconds longer.  The environment of
+ * processes of the name FTKIT_TEST_HIDDEN cannot be read, as that of another user.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -42,4 +45,25 @@ DIR *opendir(const char *name)
     if (strcmp(name, "/proc") == 0)
         take_long("FTKIT_TEST_SLOW_LIST_MS");
     return next(name);
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+    FILE *(*next)(const char *, const char *);
+    *(void **)&next = dlsym(RTLD_NEXT, "fopen");
+    const char *hidden = getenv("FTKIT_TEST_HIDDEN");
+    char comm[64], name[64] = "";
+    int pid, end = 0;
+    if (hidden && sscanf(path, "/proc/%d/environ%n", &pid, &end) == 1 && end > 0) {
+        snprintf(comm, sizeof comm, "/proc/%d/comm", pid);
+        FILE *f = next(comm, "re");
+        int n = f ? fscanf(f, "%63s", name) : 0;
+        if (f)
+            (void)fclose(f);
+        if (n == 1 && strcmp(name, hidden) == 0) {
+            errno = EACCES;
+            return NULL;
+        }
+    }
+    return next(path, mode);
 }
