@@ -48,6 +48,11 @@ for my $axis (sort keys %axes) {
 push(@missing, grep { !$seen{program}{$_} } Programs::names(), 'script together', 'script apart');
 is("@missing", '', "... with each value, program and kind of fault");
 cmp_ok(scalar(keys %{ $seen{faults} }), '>=', 12, '... and ' . join(', ', sort keys %{ $seen{faults} }));
+my @series = grep { $_->{kind} eq 'series' } @cases;
+cmp_ok(scalar(@series), '>=', $many / 10, '... and long jobs with a series of faults: ' . @series);
+is_deeply([grep { @{ $_->{faults} } < 8 || $_->{spares} % @{ $_->{faults} } || !$_->{steps} } @series], [],
+    '... each of eight and more, with a process for each');
+cmp_ok(scalar(grep { "@{ $_->{faults} }" =~ /kill\@[2-9]/ } @series), '>=', 10, '... of replacements of replacements, too');
 my @paths = map { Programs::find($_)->{path} } Programs::names(), 'script:1:together';
 my @absent = grep { !-x build() . "/$_" && (!/^ftests/ || -d build() . '/ftests') } @paths;
 SKIP: {
@@ -70,6 +75,11 @@ my %plain = (seed => 1, number => 2, program => 'solver', n => 4, spares => 2, r
     unlike($text, qr/drop|fill/, '... or come from outside');
     like($text, qr{ -o /w/out$}, '... a program gets the name of its result');
     unlike(join(' ', Runner::command({ %plain, program => 'shmem-jacobi' }, '/w', 2)), qr/ -o /, '... if it takes one');
+}
+
+{
+    my ($rules, @command) = Runner::command({ %plain, program => 'twins', steps => 700 }, '/w', 2);
+    like("@command", qr/ -n 60 -n 700$/, '... the program of a long job makes its number of steps');
 }
 
 # ---- the judge ------------------------------------------------------------------------------------------
@@ -111,6 +121,12 @@ for my $red (
 for my $allowed (
     ['stop: no copy is left', { rc => 1, results => [''], log => $lost },
         faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]],
+    ['stop: no copy is left', { rc => 1, results => [''],
+        log => "ftkit: error: set 1: a rank's segment is lost to memory, and there is no complete set anywhere else\n" },
+        faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]],
+    ['stop: no record of set-up is left', { rc => 137, results => [''], log =>
+            "ftkit: error: in the replay of set-up x (the record of its set-up could not be read): start the job again\n" },
+        faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]],
     ['right', { left => ['/dev/shm/sm_segment.h.0.1'] }],
     ['right', { rc => 1, log => "ftkit run: rank 4 was killed by a signal on another node when all contexts were closed\n" },
         faults => ['kill node 3 at 0.62']],
@@ -144,6 +160,11 @@ is(Case::text($small), Case::text({ %plain, n => 6, spares => 1, config => { 'ch
     "the shrinker finds the fault and the key of a planted failure ($tries tries)");
 is_deeply((Shrinker::shrink($big, $planted, 3))[1], 3, '... and ends after as many tries as it may make');
 is(scalar(@{ $big->{faults} }), 3, '... and the case itself is as before');
+
+my $long = { %plain, faults => [ map {"app.mid:1:$_:kill"} 1 .. 16 ] };
+my ($last, $few) = Shrinker::shrink($long, sub { grep {/:13:/} @{ $_[0]{faults} } }, 100);
+is("@{ $last->{faults} }", 'app.mid:1:13:kill', '... and one fault of 16');
+cmp_ok($few, '<', 12, '... by halves');
 
 my ($least) = Shrinker::shrink({ %$big, program => 'wavefront' }, sub { return 1 }, 100);
 is(Case::supported($least), '', '... which is one that the documentation supports');

@@ -87,6 +87,23 @@ sub kill_in_repair {
     return sprintf('%s:%d:%d:kill', one_of(@of), below(processes($c) + $c->{spares}), 1 + below(3));
 }
 
+# Many losses in one long job, of originals and of those that take their places, at points, at moments and
+# in repairs.  The job has a process for each.  Points of a replacement count from its beginning.
+sub series {
+    my ($c, $p) = @_;
+    my $losses = 8 + below(14);
+    $c->{steps} = 25 * $losses;
+    $c->{spares} = $losses if $c->{spares};
+    my $part = { %$p, steps => $c->{steps} / 3, messages => ($p->{messages} // 40) * $c->{steps} / $p->{steps} / 3 };
+    my %incarnation;
+    return map {
+        my $r = below(processes($c));
+        my $how = below(10);
+        $how < 2 ? sprintf('kill rank %d at 0.%02d', $r, 5 + below(90)) : $how < 4 ? kill_in_repair($c)
+            : kill_in_loop($c, $part, $r) . '@' . $incarnation{$r}++ =~ s/^$/0/r
+    } 1 .. $losses;
+}
+
 # Each kind makes one fault or several; nothing where the case has no place for it.
 my %fault = (
     point => sub { my ($c, $p, $r) = @_; return kill_in_loop($c, $p, $r) },
@@ -138,6 +155,7 @@ my %fault = (
         return (sprintf('fill disk at 0.%02d%s', $at, chance(50) ? sprintf(' until 0.%02d', $at + 5 + below(30)) : ''),
             kill_in_loop($c, $p, $r));
     },
+    series => \&series,
     drop => sub {
         my ($c, $p, $r) = @_;
         my $what = one_of(has_files($c) ? 'sets' : (), has_slots($c) ? 'slots' : ());
@@ -305,12 +323,13 @@ sub choose_faults {
     push(@kinds, (qw(region)) x 10) if $p->{name} eq 'twins';
     @kinds = grep { !/^(?:full|fill)$/ } @kinds if $p->{stops};
     @kinds = grep { !/^(?:point|repair|again|once|stop|corrupt|full)$/ } @kinds if $p->{outside};
+    push(@kinds, (qw(series)) x 12) if $p->{length} && !$p->{outside} && $mode ne 'shrink' && $c->{nodes} == 1;
     my $kind = one_of(@kinds);
     $kind = 'moment' if $kind =~ /flip|stop/ && $mode eq 'shrink';
     $kind = 'point' if $kind eq 'stop' && $p->{quiet} && $c->{config}{'checkpoint.line'};
     $c->{kind} = $kind;
     $c->{faults} = [$fault{$kind}->($c, $p, below(processes($c)))];
-    push(@{ $c->{faults} }, kill_in_repair($c)) if chance(12) && $kind !~ /repair|region/ && !$p->{outside};
+    push(@{ $c->{faults} }, kill_in_repair($c)) if chance(12) && $kind !~ /repair|region|series/ && !$p->{outside};
     $c->{late} = 1 if grep {/ at 0/} @{ $c->{faults} };
     return;
 }
@@ -342,6 +361,7 @@ sub supported {
     return 'a lost node needs others' if (grep {/^kill node/} @{ $c->{faults} }) && $c->{nodes} < 3;
     return 'shrink is without log'
         if ($config->{'recover.supply'} // '') =~ /shrink/ && ($config->{'log.enabled'} || !$kinds->{shrink});
+    return 'the program has no such length' if $c->{steps} && !$p->{length};
     return 'a team of the domain' if $config->{'log.enabled'} && !grep {/^log\.team/} keys %$config;
     return 'the program has no fault points' if $p->{outside} && grep {/^[\w.]+:/} @{ $c->{faults} };
     return 'no such rank' if grep { my ($r) = /rank (\d+)/; defined($r) && $r >= processes($c) } @{ $c->{faults} };

@@ -7,7 +7,7 @@ use warnings;
 use Exporter 'import';
 use FtkitLog ();
 
-our @EXPORT_OK = qw(find names of_kind script_kinds);
+our @EXPORT_OK = qw(find arguments names of_kind script_kinds);
 
 # A program has a name, and kinds of jobs that it is for:
 #   all      without the message log: all ranks roll back
@@ -21,7 +21,7 @@ our @EXPORT_OK = qw(find names of_kind script_kinds);
 # path: below build/; args; steps: calls of a loop (visits of app.step); points: its own fault points;
 # n: numbers of ranks; quiet: it has no app.* points; names: it names its result itself;
 # stops: it stops when a set cannot be written; outside: of a library without fault points, so faults come
-# from outside.
+# from outside; length: its option for the number of steps, where a job may have more of them.
 my %table;
 
 sub add {
@@ -33,9 +33,9 @@ sub add {
 
 # The examples, with fault points of the library only.
 add('heat2d', 'all shrink', path => 'flt-examples/heat2d', args => ['-n', '61x47', '-s', 60, '-d', 1],
-    n => [2, 4, 6], quiet => 1, steps => 60);
+    n => [2, 4, 6], quiet => 1, steps => 60, length => '-s');
 add('cg', 'all', path => 'flt-examples/cg', args => ['-n', 12, '-d', 2], quiet => 1);
-add('solver', 'all log', path => 'mpi/solver', n => [2, 4, 6], points => [qw(app.coll app.compute)]);
+add('solver', 'all log', path => 'mpi/solver', n => [2, 4, 6], length => '-s', points => [qw(app.coll app.compute)]);
 add('solver-blocks', 'all', path => 'mpi/solver', args => ['-b', 6, '-w', 30], n => [4],
     points => [qw(app.coll app.compute)]);
 add("solver-$_", 'all', path => 'mpi/solver', args => ['-k', $_], points => [qw(app.coll)])
@@ -51,15 +51,15 @@ for my $p (FtkitLog::programs(), FtkitLog::call_programs(), FtkitLog::ahead_prog
         if $title =~ /^(?:irregular -m ordered|collect|calls -m (?:blocking|nonblocking|persistent|cancel))$/;
     push(@kinds, 'replicas') if $title =~ /^(?:wavefront|transpose|halo3d|comms|collect|inters)$|-m halo$/;
     add($name, "@kinds", path => "mpi/$p->{name}", args => $p->{args} // [], steps => $p->{steps},
-        $p->{fixed} ? (n => [4, 6]) : (), messages => $p->{messages} // 40);
+        length => '-n', $p->{fixed} ? (n => [4, 6]) : (), messages => $p->{messages} // 40);
     # the same, where all ranks roll back
     add("$name-all", 'all', path => "mpi/$p->{name}", args => ['-r', @{ $p->{args} // [] }],
-        steps => $p->{steps}) if grep { $_ eq $p } FtkitLog::programs();
+        steps => $p->{steps}, length => '-n') if grep { $_ eq $p } FtkitLog::programs();
 }
 add("relay-$_", 'log relaxed', path => 'mpi/relay', args => ['-m', $_], steps => 40, messages => 200)
     for qw(receive posted probe);
 add('decide', 'log', path => 'mpi/decide', steps => 40, messages => 120);
-add('twins', 'replicas', path => 'mpi/twins', args => ['-n', 60], steps => 60);
+add('twins', 'replicas', path => 'mpi/twins', args => ['-n', 60], steps => 60, length => '-n');
 for my $binding (qw(mpifh mpi f08)) {
     add("fortran-$binding-$_->{args}[1]", 'log apart', path => "ftests/calls_$binding", args => $_->{args},
         steps => $_->{steps}, messages => $_->{messages}, stops => 1) for grep { $_->{ordered} && $_->{args}[1] ne 'wildcard' }
@@ -91,8 +91,15 @@ sub find {
     my ($seed, $words) = $name =~ /^script:(\d+):(\S+)$/ or return $table{$name};
     my $apart = $words =~ /^apart/;
     return { name => $name, path => 'mpi/script', steps => 30, n => [ $apart ? 4 : 3, 4 ],
-        args => ['-m', $words, '-s', $seed, '-n', 30], points => ['app.op'],
+        args => ['-m', $words, '-s', $seed, '-n', 30], length => '-n', points => ['app.op'],
         kinds => { $apart ? (apart => 1) : (log => 1, replicas => 1) }, messages => 60 };
+}
+
+# The arguments of the program of a case, which may have a number of steps of its own.
+sub arguments {
+    my ($c) = @_;
+    my $p = find($c->{program});
+    return (@{ $p->{args} }, $c->{steps} ? ($p->{length}, $c->{steps}) : ());
 }
 
 sub names { return sort keys %table }

@@ -52,7 +52,7 @@ sub command {
         $c->{relaunch} ? () : '--no-relaunch', '--seed', $c->{number},
         $c->{nodes} > 1 ? ('--emulate-nodes', $c->{nodes} + (grep {/^kill node/} @{ $c->{faults} })) : (),
         $c->{replicas} > 1 ? ('--replicas', $c->{replicas}) : (), @run, '--',
-        build() . "/$p->{path}", $p->{names} ? () : ('-o', "$work/out"), @{ $p->{args} });
+        build() . "/$p->{path}", $p->{names} ? () : ('-o', "$work/out"), Programs::arguments($c));
     return (join(',', @rules), @command);
 }
 
@@ -162,7 +162,7 @@ sub reference {
     my $plain = { %$c, spares => 0, replicas => 1, nodes => 1, relaunch => 0, faults => [],
         config => { %config, 'checkpoint.period' => '5 calls', 'level.hdf5.enabled' => 'false' } };
     my @stat = stat(build() . "/$p->{path}");
-    my $key = md5_hex(join(' ', "@{ $p->{args} }", $p->{path}, $stat[7], $stat[9], $c->{n}, $c->{late},
+    my $key = md5_hex(join(' ', Programs::arguments($c), $p->{path}, $stat[7], $stat[9], $c->{n}, $c->{late},
         map {"$_=$config{$_}"} sort keys %config));
     make_path($kept);
     my $file = "$kept/$key";

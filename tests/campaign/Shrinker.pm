@@ -18,6 +18,11 @@ sub smaller {
         $_[0]->($new);
         push(@all, $new);
     };
+    my $half = int(@{ $c->{faults} } / 2);
+    if ($half > 1) {
+        $with->(sub { splice(@{ $_[0]{faults} }, $half) });
+        $with->(sub { splice(@{ $_[0]{faults} }, 0, $half) });
+    }
     for my $i (0 .. $#{ $c->{faults} }) {
         $with->(sub { splice(@{ $_[0]{faults} }, $i, 1) }) if @{ $c->{faults} } > 1;
     }
