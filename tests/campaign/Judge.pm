@@ -11,7 +11,7 @@ our @EXPORT_OK = qw(judge crashes reasons);
 
 # Stops that docs/limits.md, log.md and replicas.md have, by the words of their lines.
 my @reasons = (
-    ['no copy is left' => qr/no copy or parity is left/],
+    ['no copy is left' => qr/no copy or parity is left|there is no complete set anywhere else/],
     ['before the first set' => qr/before the first set (?:was written|of a job)|could not begin/],
     ['at the end of the loop' => qr/already left its loop|of its team had already left/],
     ['in ftkit_close' => qr/lost in ftkit_close, before its program could end/],
@@ -20,6 +20,7 @@ my @reasons = (
     ['no process for a lost rank' => qr/spares? left: the job has to be relaunched|too few spares/],
     ['repairs without progress' => qr/has died \d+ times at the same call|\(recover\.attempts\)/],
     ['the watchdog ends the job' => qr/a repair has not ended for [\d.]+ s|: ending the job/],
+    ['no record of set-up is left' => qr/record of its set-up could not be read/],
     ['a set cannot be read' => qr/no usable set|is damaged, wherever/],
 );
 sub reasons { return @reasons }
@@ -44,7 +45,7 @@ sub crashes {
 
 # Reasons that the loss of one process, or of one node, is none for.  A spawn can hang (docs/limits.md).
 my %several = map { $_ => 1 } 'no copy is left', 'all ranks lost', 'no process for a lost rank',
-    'repairs without progress', 'a set cannot be read';
+    'repairs without progress', 'a set cannot be read', 'no record of set-up is left';
 
 # Why a job must not have stopped for this reason; or ''.
 sub duty {
@@ -81,8 +82,8 @@ my $refusal = qr/^ftkit: error: (?:process \d+: |rank \d+: )?((?:unknown|configu
 sub judge {
     my ($c, $r, $want) = @_;
     my $log = $r->{log} =~ tr/\0//dr;
-    # a line that was in no file yet is lost, and the job starts again
-    $log =~ s/^.*record of its set-up could not be read.*\n//gm if $c->{relaunch};
+    # a line that was in no file yet is lost, and the job has to start again
+    my $differences = $log =~ s/^.*record of its set-up could not be read.*\n//gmr;
     my %j = (repairs => scalar(() = $log =~ /^ftkit: .*repaired in /mg),
         relaunches => scalar(() = $log =~ /^ftkit run: .*relaunching/mg), crashes => [crashes($log)]);
     my $end = sub { return { %j, verdict => $_[0], detail => ($_[1] // '') =~ s/\s+/ /gr } };
@@ -93,7 +94,7 @@ sub judge {
     return $end->('wrong result', 'rc 0, ' . substr("@{ $r->{results} }", 0, 200)) if $r->{rc} == 0 && !$same && !$none;
     return $end->('lying exit code', 'rc 0 without a result') if $r->{rc} == 0 && $none;
     return $end->('wrong result', $1) if $log =~ /^(BAD step .*)$/m;
-    return $end->('difference', $1) if $log =~ $differs && !grep {/^(?:flip|\S+corrupt)/} @{ $c->{faults} };
+    return $end->('difference', $1) if $differences =~ $differs && !grep {/^(?:flip|\S+corrupt)/} @{ $c->{faults} };
     return $end->('leftover', 'communicators: ' . $1) if $log =~ /^(handles: .*)$/m;
     return $end->('leftover', $1) if $log =~ /^(guard: left behind.*)$/m && $r->{rc} == 0;
     my @left = leftovers($c, $r);

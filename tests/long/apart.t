@@ -21,7 +21,7 @@ srand($seed);
 diag("FTKIT_TEST_SEED=$seed, $count scripts with one kill");
 
 # what memory with one copy does not stand, while no set is in the files
-my $lost = qr/no copy or parity is left|before the first set was written|the job has to start again/;
+my $lost = qr/no copy or parity is left|before the first set was written|start the job again/;
 my %figures = (late => 0, early => 0, choices => 0);
 
 # Late and early messages and choices in sets that the ranks of a job have counted.
