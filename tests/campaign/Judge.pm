@@ -14,6 +14,7 @@ my @reasons = (
     ['no copy is left' => qr/no copy or parity is left|there is no complete set anywhere else/],
     ['before the first set' => qr/before the first set (?:was written|of a job)|could not begin/],
     ['at the end of the loop' => qr/already left its loop|of its team had already left/],
+    ['before a context was opened' => qr/was gone before any context was opened/],
     ['in ftkit_close' => qr/lost in ftkit_close, before its program could end/],
     ['all ranks lost' => qr/every working rank is lost/],
     ['a choice of MPI is not known' => qr/it cannot be told which one/],
@@ -45,7 +46,8 @@ sub crashes {
 
 # Reasons that the loss of one process, or of one node, is none for.  A spawn can hang (docs/limits.md).
 my %several = map { $_ => 1 } 'no copy is left', 'all ranks lost', 'no process for a lost rank',
-    'repairs without progress', 'a set cannot be read', 'no record of set-up is left';
+    'repairs without progress', 'a set cannot be read', 'no record of set-up is left',
+    'before a context was opened';
 
 # Why a job must not have stopped for this reason; or ''.
 sub duty {
