@@ -45,7 +45,7 @@ sub more {
 # Both replicas of a rank may be lost before the clone, and the copies of the line with them.
 sub is_lost {
     my ($j) = @_;
-    return $j->{rc} != 0 && $j->{log} =~ /no copy or parity is left|every working rank is lost|already left its loop|of its team had already left/;
+    return $j->{rc} != 0 && $j->{log} =~ /no copy or parity is left|start the job again|every working rank is lost|already left its loop|of its team had already left/;
 }
 
 # All ranks call ftkit_wait() in every fifth step.
