@@ -35,10 +35,19 @@ static const struct ftk_part *serving(const struct ftk_part *p)
     return p->serves ? p->serves() : p;
 }
 
+void ftk_parts_look_for(void)
+{
+    size_t n = 0;
+    for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
+        if ((*p)->progress && !((*p)->idle && (*p)->idle()))
+            ftk_parts.progress[n++] = (*p)->progress;
+    ftk_parts.progress[n] = NULL;
+}
+
 void ftk_parts_register(const struct ftk_part *const *all, size_t n)
 {
     struct ftk_parts *t = &ftk_parts;
-    size_t progress = 0, serve = 0, turn = 0, controls = 0;
+    size_t serve = 0, turn = 0, controls = 0;
     memset(t, 0, sizeof *t);
     for (size_t i = 0; i < n; i++)
         if (serving(all[i]))
@@ -48,14 +57,13 @@ void ftk_parts_register(const struct ftk_part *const *all, size_t n)
         if (!p)
             continue;
         t->v[t->n++] = p;
-        if (p->progress)
-            t->progress[progress++] = p->progress;
         if (p->serve)
             t->serve[serve++] = p->serve;
         if (p->turn)
             t->turn[turn++] = p->turn;
         t->announces += p->announces;
     }
+    ftk_parts_look_for();
 }
 
 /* The body of a function that asks the parts until one of them fails. */

@@ -123,6 +123,7 @@ void ftk_win_publish(struct ftk_win *w)
     ftk_vcomm_keep(w->vc);
     w->next = ftk_wins;
     ftk_wins = w;
+    ftk_parts_look_for();
 }
 
 static void unlink_from_list(const struct ftk_win *w)
@@ -130,8 +131,9 @@ static void unlink_from_list(const struct ftk_win *w)
     for (struct ftk_win **p = &ftk_wins; *p; p = &(*p)->next)
         if (*p == w) {
             *p = w->next;
-            return;
+            break;
         }
+    ftk_parts_look_for();
 }
 
 void ftk_win_unpublish(struct ftk_win *w)

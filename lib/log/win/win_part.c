@@ -30,10 +30,13 @@ static void expose_all(void)
 
 static void progress_with_locks(void)
 {
-    if (!ftk_wins)
-        return;
     expose_all();
     ftk_win_serve();
+}
+
+static bool idle(void)
+{
+    return ftk_wins == NULL;
 }
 
 /* Origins wait for what a target does in its waits. */
@@ -338,7 +341,7 @@ static const struct ftk_system_region memory = {
 /* ---- the part ------------------------------------------------------------------------ */
 
 #define WINDOWS                                                                                    \
-    .forget = forget, .close = close_windows, .cut = cut, .line = pass_line,                       \
+    .idle = idle, .forget = forget, .close = close_windows, .cut = cut, .line = pass_line,         \
     .may_sleep = may_sleep, .region = &memory, .name = "win", .words = words, .save = save,        \
     .load = load
 
