@@ -88,6 +88,9 @@ is(scalar(() = $j->{log} =~ /spawning 1 process/g), 3, 'spawn: replacements cann
     or diag($j->{log});
 ok($j->{rc} != 0 && $j->{log} =~ /a spawned process cannot join the job: .*0 spares left: the job has to be/s,
     '... and the job ends, with the reason') or diag($j->{log});
+$j = job(%spawns, n => 2, fault => 'app.step:1:9:kill,repair.split:0:2:kill');
+ok($j->{rc} != 0 && @{ $j->{faults} } == 2 && $j->{log} =~ /every working rank is lost/,
+    'spawn: the replacement is left alone: a clear end') or diag($j->{log});
 for my $handler (qw(own fatal)) {
     $j = job(%spawns, program => build() . '/mpi/handlers', args => [$handler], fault => 'app.step:1:9:kill');
     is("$j->{rc} " . join(' ', $j->{log} =~ /^handler: (\w+)/mg), '0' . ' kept' x 4,

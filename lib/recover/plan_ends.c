@@ -105,7 +105,8 @@ bool ftk_plan_ends(const struct ftk_facts *f, struct ftk_plan *p)
         p->outcome = FTK_PLAN_CLOSE;
         return true;
     }
-    if (f->nlive == 0 && f->epoch > 0) {
+    /* spawned processes that are left alone know no number of ranks */
+    if (f->nlive == 0 && (f->epoch > 0 || f->nranks == 0)) {
         ftk_plan_fatal(
             p, FTKIT_ERR_LOST, "every working rank is lost: the job has to be relaunched");
         return true;

@@ -77,6 +77,26 @@ static struct ftk_plan plan(struct ftk_census *c, struct ftk_plan_rules r)
     return p;
 }
 
+/* All others have died while these were spawned: in the first opening, or in a repair. */
+static void spawned_alone(void **state)
+{
+    (void)state;
+    for (int n = 1; n < 4; n++) {
+        struct ftk_census c = newcomers(n, 1, 0);
+        struct ftk_plan p = plan(&c, RULES(0, spare_spawn_end));
+        assert_int_equal(p.outcome, FTK_PLAN_FATAL);
+        assert_int_equal(p.code, FTKIT_ERR_LOST);
+        assert_non_null(strstr(p.why, "every working rank is lost"));
+        ftk_plan_free(&p);
+        c = newcomers(n, 1, 0);
+        c.entries[n - 1].nranks = 2; /* one that was started with the job: it opens */
+        p = plan(&c, RULES(0, spare_spawn_end));
+        assert_int_equal(p.outcome, n == 1 ? FTK_PLAN_SPAWN : FTK_PLAN_GO);
+        assert_int_equal(p.nranks, 2);
+        ftk_plan_free(&p);
+    }
+}
+
 static void opening_spreads_spares(void **state)
 {
     (void)state;
@@ -829,9 +849,9 @@ static void large(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(opening_spreads_spares),
-        cmocka_unit_test(opening_with_losses), cmocka_unit_test(one_lost),
-        cmocka_unit_test(buddies_lost), cmocka_unit_test(given_up),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(spawned_alone),
+        cmocka_unit_test(opening_spreads_spares), cmocka_unit_test(opening_with_losses),
+        cmocka_unit_test(one_lost), cmocka_unit_test(buddies_lost), cmocka_unit_test(given_up),
         cmocka_unit_test(spare_with_segments), cmocka_unit_test(newest_commit_wins),
         cmocka_unit_test(another_try), cmocka_unit_test(other_tries_are_released),
         cmocka_unit_test(before_the_first_set), cmocka_unit_test(supply_ladder),
