@@ -364,6 +364,12 @@ like($err,
     qr/^ftkit run: attempt 1 ended .*; relaunching from the newest complete set \(1 of 3\)$/m,
     'lost once: one line says so');
 is(scalar(() = $err =~ /relaunching/g), 1, 'lost once: one relaunch');
+SKIP: {
+    skip 'mpirun without ULFM ends the job', 3 unless $ulfm;
+    job($ftkit, @small, $job, 'answer');
+    result(0, 'MPI_Abort because of a fatal error');
+    is(scalar(() = $err =~ /relaunching/g), 1, 'MPI_Abort because of a fatal error: one relaunch');
+}
 job($ftkit, @small, $job, 'two');
 result(0, 'one context of two was open');
 is(scalar(() = $err =~ /relaunching/g), 1, 'one context of two was open: one relaunch');

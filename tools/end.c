@@ -25,6 +25,13 @@ void ftk_end_add(struct ftk_end **v, size_t *n, size_t *room, const struct ftk_e
     (*v)[(*n)++] = *e;
 }
 
+void ftk_end_take(const char *text, struct ftk_end **v, size_t *n, size_t *room)
+{
+    struct ftk_end e = { .how = FTK_END_NONE };
+    if (sscanf(text, "%ld %ld", &e.job, &e.rank) == 2)
+        ftk_end_add(v, n, room, &e);
+}
+
 int ftk_end_code(const struct ftk_end *e)
 {
     if (e->how == FTK_END_SIGNAL && e->sig > 0)

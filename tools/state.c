@@ -16,6 +16,7 @@
  *                       rank is left that has seen its commit
  *     halted N          ... and their last set is written; set N is durable, 0: there are no files
  *     repaired N CONTEXT  a failure was repaired in the job
+ *     ended JOB RANK    ftkit ends the context of this process, because ...
  *     fatal TEXT        the job cannot go on
  *     lacking TEXT      ... because processes are lost before a context was opened
  *     abort RANK CODE   a rank calls MPI_Abort; the library kills it
@@ -70,6 +71,8 @@ struct ftk_state {
     struct ftk_end cause;   /* the first of them, also if its process was reported as lost */
     struct ftk_end *joined; /* [njoined] spawned processes that belong to the job */
     size_t njoined, joined_room;
+    struct ftk_end *broken; /* [nbroken] processes whose context ftkit has ended with an error */
+    size_t nbroken, broken_room;
     struct ftk_end *named; /* [nnamed] processes whose signal is known */
     size_t nnamed, named_room;
     struct ftk_losses losses;
@@ -162,13 +165,6 @@ static void take_lost(struct ftk_state *s, const char *text)
     s->nbad = kept;
 }
 
-static void take_joined(struct ftk_state *s, const char *text)
-{
-    struct ftk_end e = { .how = FTK_END_NONE };
-    if (sscanf(text, "%ld %ld", &e.job, &e.rank) == 2)
-        ftk_end_add(&s->joined, &s->njoined, &s->joined_room, &e);
-}
-
 static void take_halts(struct ftk_state *s, const char *text)
 {
     uint64_t set = 0;
@@ -219,8 +215,10 @@ static void library_line(struct ftk_state *s, char *line)
         forget_ends(s); /* the context has been opened without these processes */
     } else if (strcmp(line, "closed") == 0) {
         context_of(s, rest)->open--; /* `lost` and `idle` have excused processes by now */
+    } else if (strcmp(line, "ended") == 0) {
+        ftk_end_take(rest, &s->broken, &s->nbroken, &s->broken_room);
     } else if (strcmp(line, "joined") == 0) {
-        take_joined(s, rest);
+        ftk_end_take(rest, &s->joined, &s->njoined, &s->joined_room);
     } else if (strcmp(line, "lost") == 0 || strcmp(line, "idle") == 0) {
         take_lost(s, rest);
     } else if (strcmp(line, "halted") == 0) {
@@ -487,6 +485,7 @@ void ftk_state_end(struct ftk_state *s)
     free(s->bad);
     free(s->joined);
     free(s->ended);
+    free(s->broken);
     fclose(s->file);
     free(s);
 }
@@ -571,7 +570,9 @@ const struct ftk_end *ftk_state_doubtful(const struct ftk_state *s)
 bool ftk_state_aborted(const struct ftk_state *s)
 {
     const struct ftk_end *first = ftk_state_first(s);
-    return first && first->how == FTK_END_ABORT && !ftk_state_doubtful(s);
+    /* a program may call MPI_Abort because its context has ended: a relaunch may help */
+    return first && first->how == FTK_END_ABORT && !ftk_state_doubtful(s)
+           && !ftk_end_find(s->broken, s->nbroken, first);
 }
 
 bool ftk_state_outlived(const struct ftk_state *s)

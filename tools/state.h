@@ -32,6 +32,8 @@ void ftk_end_text(const struct ftk_end *e, char *text, size_t bytes);
 bool ftk_end_same(const struct ftk_end *a, const struct ftk_end *b);
 struct ftk_end *ftk_end_find(struct ftk_end *v, size_t n, const struct ftk_end *e);
 void ftk_end_add(struct ftk_end **v, size_t *n, size_t *room, const struct ftk_end *e);
+/* ... the process of the text "JOB RANK". */
+void ftk_end_take(const char *text, struct ftk_end **v, size_t *n, size_t *room);
 
 /* ---- state.c ----------------------------------------------------------------------------- */
 /* Facts that the library and mpirun have written so far. */

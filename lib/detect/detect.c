@@ -128,7 +128,7 @@ void ftk_detect_abort(const char *call, int code)
 {
     char why[160];
     const struct ftkit_ctx *ctx = repairing_context();
-    if (!ctx)
+    if (!ctx || ctx->dead)
         return;
     if (!explained()) {
         /* with fault tolerance on, MPI_Abort() ends only the caller, without a report */

@@ -404,6 +404,13 @@ static bool reports_why(const struct ftk_attempt *a, int me)
     return me == flawed || (me == 0 && (flawed < 0 || e[flawed].node != e[0].node));
 }
 
+/* The contexts of these processes end now: what the processes do next follows from the error. */
+static void report_ended(const struct ftk_census *c)
+{
+    for (int i = 0; i < c->n; i++)
+        ftk_run_state("ended %d %d", c->entries[i].process.job, c->entries[i].process.world_rank);
+}
+
 static int end_fatal(struct ftk_attempt *a, int me)
 {
     struct ftkit_ctx *ctx = a->ctx;
@@ -419,6 +426,8 @@ static int end_fatal(struct ftk_attempt *a, int me)
         /* after a mismatch of the ranks' calls a relaunch would end in the same way */
         if (p->repeats.deaths >= FTK_DEATHS)
             ftk_run_state("again");
+        if (p->code != FTKIT_ERR_MISMATCH)
+            report_ended(&a->census);
         const bool lacking = p->code == FTKIT_ERR_PEER && ctx->epoch == 0 && !ctx->repair.spawned;
         ftk_run_state("%s %s",
             p->code == FTKIT_ERR_MISMATCH ? "mistake"

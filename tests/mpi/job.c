@@ -120,6 +120,19 @@ static int run_fatal(const char *arg)
     return 0;
 }
 
+/* The first attempt meets an error, and the program calls MPI_Abort therefore. */
+static int run_answer(const char *arg)
+{
+    (void)arg;
+    state("open default\n");
+    if (attempt == 0) {
+        state("ended 1 0\nended 1 1\nfatal no copy of rank 1 survives\n");
+        MPI_Abort(MPI_COMM_WORLD, 7);
+    }
+    state("closed default\n");
+    return 0;
+}
+
 static int run_hang(const char *arg)
 {
     (void)arg;
@@ -293,6 +306,7 @@ static const struct {
     { "two", run_two },
     { "hopeless", run_hopeless },
     { "fatal", run_fatal },
+    { "answer", run_answer },
     { "hang", run_hang },
     { "hangonce", run_hangonce },
     { "die", run_die },

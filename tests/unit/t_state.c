@@ -193,6 +193,26 @@ static void abort_is_explained(void **state)
     aborts("open a\n" CALLED("1,0") "lost 1 0\nrepaired 1 a\nclosed a\n", "none", 0);
 }
 
+/* A program calls MPI_Abort when ftkit has ended a context with an error: a relaunch may help. */
+static void abort_is_answer(void **state)
+{
+    const char *lines[] = { "ended 1 1\nended 1 0\nfatal x\n", CALLED("1,1") CODE("1,1", 5),
+        CALLED("1,0") CODE("1,0", 5) };
+    (void)state;
+    /* the line may come late: its writer is another process */
+    aborts("open a\nended 1 1\nended 1 0\nfatal x\n" CALLED("1,1") CODE("1,1", 5), "1,1", 0);
+    aborts("open a\n" CALLED("1,1") CODE("1,1", 5) "ended 1 1\nended 1 0\nfatal x\n", "1,1", 0);
+    aborts("open a\nended 1 1\nfatal x\nclosed a\n" CALLED("1,1") CODE("1,1", 5), "1,1", 0);
+    permuted(lines, 2, 2, "1,1", 0, lines[2]);
+    /* the error follows from the call, or the process knows of none */
+    aborts("open a\n" CALLED("1,1") CODE("1,1", 5) "ended 1 0\nfatal x\n", "1,1", 5);
+    aborts("open a\nended 1 0\nfatal x\n" CALLED("1,1") CODE("1,1", 5), "1,1", 5);
+    aborts("open a\nfatal an MPI call failed\n" CALLED("1,1") CODE("1,1", 5), "1,1", 5);
+    aborts("open a\nabort 1 9\nended 1 0\nfatal x\n" DIED("1,1"), "1,1", 9);
+    /* a relaunch would meet a mistake again */
+    aborts("open a\nmistake x\n" CALLED("1,1") CODE("1,1", 5), "1,1", 5);
+}
+
 /* A spare of a closed context, and a context whose opening nobody has told. */
 static void others(void **state)
 {
@@ -329,6 +349,7 @@ int main(void)
         cmocka_unit_test(late_word),
         cmocka_unit_test(abort_is_repaired),
         cmocka_unit_test(abort_is_explained),
+        cmocka_unit_test(abort_is_answer),
         cmocka_unit_test(others),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(cut_short),
