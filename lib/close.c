@@ -144,6 +144,17 @@ static int part_plainly(struct ftkit_ctx *ctx, int *mismatch)
     return rc == MPI_SUCCESS ? FTKIT_OK : ftk_fail_mpi(rc, "closing");
 }
 
+/* A call of the MPI behind the loop has begun a rollback, and the program does not go back.  The
+ * others may wait for messages of this rank, so the end of the job does not wait for them. */
+static void end_unrestored(struct ftkit_ctx *ctx)
+{
+    ftk_repair_flaw(ctx,
+        ftk_fail(FTKIT_ERR_STATE,
+            "ftkit_close before the line is restored: a rank failed when this one had already left "
+            "its loop (see ftkit_finish), or the program has left it at the failure"));
+    ftk_detect_raise(ctx);
+}
+
 static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
 {
     int rc = ctx->dead, mismatch = FTKIT_OK, halted = FTKIT_OK;
@@ -154,7 +165,7 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     ftk_misuse_enter(ctx, "ftkit_close");
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
     if (rc == FTKIT_OK && ftk_log_rolling_back(ctx))
-        ftk_repair_flaw(ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_close before the line is restored"));
+        end_unrestored(ctx);
     if (rc != FTKIT_OK) {
         rc = ftk_fail(rc, "%s", ctx->detail);
     } else {

@@ -166,7 +166,7 @@ void ftk_detect_end(struct ftkit_ctx *ctx, const char *why)
  * message would name the function that calls error handlers. */
 void ftk_detect_fatal(struct ftkit_ctx *ctx, int code)
 {
-    char text[MPI_MAX_ERROR_STRING], why[sizeof text + 160];
+    char text[MPI_MAX_ERROR_STRING], why[FTK_DETAIL_MAX + 160];
     int len = 0, class = code;
     if (MPI_Error_class(code, &class) != MPI_SUCCESS
         || MPI_Error_string(code, text, &len) != MPI_SUCCESS)
@@ -179,9 +179,10 @@ void ftk_detect_fatal(struct ftkit_ctx *ctx, int code)
         ftk_misuse_end(ctx, why);
     }
     snprintf(why, sizeof why,
-        "rank %d: %s of the program failed, and no failure of a rank explains it: %s; ending the "
-        "job (MPI_ERRORS_ARE_FATAL)",
-        ctx->rank, ftk_log_call(ctx), text);
+        ctx->dead ? "rank %d: %s of the program failed: %s"
+                  : "rank %d: %s of the program failed, and no failure of a rank explains it: %s; "
+                    "ending the job (MPI_ERRORS_ARE_FATAL)",
+        ctx->rank, ftk_log_call(ctx), ctx->dead ? ctx->detail : text);
     ftk_detect_end(ctx, why);
 }
 
@@ -400,9 +401,8 @@ static int guard_world(void)
 static int remember_handler(MPI_Comm base)
 {
     MPI_Errhandler h;
-    int rc = MPI_SUCCESS;
-    if (last_base == MPI_COMM_NULL)
-        rc = MPI_Comm_split(MPI_COMM_SELF, 0, 0, &last_base); /* a duplicate may have attributes */
+    const bool first = last_base == MPI_COMM_NULL; /* no duplicate: it would have attributes */
+    int rc = first ? MPI_Comm_split(MPI_COMM_SELF, 0, 0, &last_base) : MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_get_errhandler(base, &h);
     if (rc == MPI_SUCCESS)
