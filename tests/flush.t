@@ -69,6 +69,11 @@ works('fork() does not wait for a slow disk, and its child may exit()', 'fork', 
 works('the program changes its directory', 'chdir', 'complete 1',
     env => { %each, FTKIT_LEVEL_HDF5_DIRECTORY => '.' });
 works('two writers on two nodes', 'request', 'complete 2 1', env => { %two, %slow });
+works('two writers on a node', 'request', 'complete 2 1',
+    env => { %each, %slow, FTKIT_LEVEL_HDF5_WRITERS => 2 });
+works('... of which the second has no space', 'error', 'complete 4 1',
+    env => { %each, FTKIT_LEVEL_HDF5_WRITERS => 2, FTKIT_LEVEL_HDF5_BANDWIDTH => '40MB' },
+    fault => 'h5.part.fsync:2:2:ENOSPC');
 works('one writer per rank where memory cannot be shared', 'request', 'complete 2 1',
     env => { %each, %slow }, fault => 'ring.make:0:1:ENOSPC');
 works('a rank that cannot join writes for itself', 'request', 'complete 2 1',

@@ -15,7 +15,9 @@ ulfm_only();
 asleep_in_waits();
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
-my %waiting = (%files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false'); # else: flush.t
+my %waiting = (%files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', # else: flush.t
+    FTKIT_LEVEL_HDF5_WRITERS => 1);
+my %two = (%waiting, FTKIT_LEVEL_HDF5_WRITERS => 2);
 my %four = (spares => 4, faults => 4);
 
 # in the program's own code and calls
@@ -38,6 +40,7 @@ for my $point (map {"ckpt.$_"} qw(begin sized packed sealed voted committed)) {
 for my $point (map {"durable.$_"} qw(begin written manifest)) {
     survives("killed at $point, rank $_ first", env => \%waiting, %four,
         fault => in_turn($_, $point, 1, 3, 5, 7)) for victims(4, 1);
+    survives("... with two writers", env => \%two, %four, fault => in_turn(2, $point, 1, 3, 5, 7));
 }
 for my $points ([qw(begin part.create part.write part.close)],
     [qw(part.fsync part.rename master.write manifest.write)],
@@ -46,6 +49,11 @@ for my $points ([qw(begin part.create part.write part.close)],
     my $fault = join(',', map {"h5.$points->[$_]:0:2:kill\@$_"} 0 .. $#$points);
     survives("the writer is killed at h5: @$points", env => \%waiting, spares => 4,
         faults => scalar(@$points), fault => $fault);
+    my @parts = grep {/^part/} @$points;
+    next if !@parts;
+    survives("the other writer of the node is killed at h5: @parts", env => \%two, spares => 4,
+        faults => scalar(@parts),
+        fault => join(',', map {"h5.$parts[$_]:2:2:kill\@$_"} 0 .. $#parts));
 }
 
 # on the way in

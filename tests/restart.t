@@ -15,7 +15,7 @@ ulfm_only();
 asleep_in_waits();
 # while the program waits, so that it is known which set is there; else: flush.t
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '3 calls',
-    FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
+    FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_WRITERS => 2);
 my $want = reference(4);
 
 # a chain of ten jobs, each killed as a whole, each starting from the newest complete set
@@ -42,6 +42,17 @@ survives('all ranks killed: ftkit run relaunches', env => \%files, run => [], fa
 survives('... from compressed files', run => [], faults => 4,
     env => { %files, FTKIT_LEVEL_HDF5_COMPRESS => 'deflate' },
     fault => 'app.mid:*:14:kill', like => qr/restored set 5 from files/);
+for my $of ([0, '0 1 2 3'], [1, '0'], [2, '0 2'], [3, '0 2 3'], [9, '0 1 2 3']) {
+    mkdir(my $dir = scratch() . "/writers-$of->[0]");
+    survives("... from files of writers = $of->[0]", run => [], faults => 4,
+        env => { %files, FTKIT_LEVEL_HDF5_WRITERS => $of->[0], FTKIT_LEVEL_HDF5_KEEP => 20,
+            FTKIT_LEVEL_HDF5_DIRECTORY => $dir },
+        fault => 'app.mid:*:14:kill', like => qr/restored set 5 from files/);
+    my ($set) = glob("$dir/default.ftkit/set-0000000005");
+    is(join(' ', map { /part-0*(\d+)\.h5$/ ? $1 : () } sort(glob("$set/*"))), $of->[1],
+        '... these ranks have written');
+    remove_tree($dir);
+}
 # standard input: a new rank 0 reads it from the beginning, and so does a relaunch
 my %input = (env => { %files, FTKIT_RECOVER_SUPPLY => 'spare, end' }, run => [], command => ['-I'],
     fault => 'app.mid:0:5:kill,app.mid:*:20:kill', faults => 4, like => qr/repaired in.*relaunching/s,
@@ -75,6 +86,8 @@ for my $point (qw(begin part.create part.write part.close part.fsync part.rename
         fault => "h5.$point:0:3:$error",
         like => $error eq 'ENOSPC' ? qr/no space left/ : qr/storage I\/O error/);
 }
+survives("$_ of another writer of the node: the run goes on", env => \%files,
+    fault => "$_:2:3:ENOSPC", like => qr/no space left/) for qw(h5.part.create h5.part.write h5.part.fsync);
 survives('no set could be written for a while, then the job is lost', env => \%files,
     run => [], faults => 7, like => qr/restored set \d+ from files/,
     fault => 'h5.part.write:0:9:ENOSPC,h5.part.fsync:0:3:EIO,h5.part.fsync:0:4:EIO,'

@@ -186,7 +186,7 @@ for my $case ([ 'the next job goes on from it', sub { }, like => $found ],
 # ---- the level: jobs that go on from each other's sets, each in a format of its own ---------------
 
 my %sets = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
-    FTKIT_TOPOLOGY_RANKS_PER_NODE => 2);
+    FTKIT_LEVEL_HDF5_WRITERS => 1, FTKIT_TOPOLOGY_RANKS_PER_NODE => 2);
 my %plain = (%sets, FTKIT_LEVEL_HDF5_FORMAT => 'plain');
 survives('plain: a rank is lost, and read from its file', program => $solver,
     env => { %plain, FTKIT_LEVEL_MEMORY_SCHEME => 'own' }, fault => 'app.mid:1:13:kill',

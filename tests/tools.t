@@ -81,7 +81,7 @@ sub states
 # ---- sets to work on ---------------------------------------------------------------------
 
 my %env = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '1 calls',
-    FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
+    FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_WRITERS => 1,
     FTKIT_LEVEL_HDF5_KEEP => 4, FTKIT_CONTEXT_NAME => 'heat',
     FTKIT_TOPOLOGY_RANKS_PER_NODE => 2);
 my $j = job(n => 4, spares => 0, keep => $good, program => build() . '/mpi/regions',

@@ -75,6 +75,7 @@ struct ftk_config {
     char h5_dir[FTK_PATH_MAX];        /* level.hdf5.directory = . */
     int h5_level;                     /* level.hdf5.format = hdf5, if there is another one */
     int h5_keep;                      /* level.hdf5.keep = 2 */
+    int h5_writers;                   /* level.hdf5.writers = 0: as many as ftkit chooses */
     bool h5_async;                    /* level.hdf5.asynchronous = true */
     double h5_bandwidth;              /* level.hdf5.bandwidth = 0: no cap, else bytes/s */
     int h5_compress;                  /* level.hdf5.compress = none */

@@ -36,11 +36,6 @@ int ftk_durable_write(struct ftk_chan *ch, uint64_t set);
 
 /* Return the lowest rank in the failure domain of rank. */
 int ftk_first_of_domain(const struct ftkit_ctx *ctx, int rank);
-/* Return the rank that writes the segment of rank: the lowest rank in its failure domain; -1: the
- * segment is not written.  With replicas those of plane 0 are. */
-int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank);
-/* Return the number of ranks in the failure domain of rank whose segments are written. */
-int ftk_durable_ranks(const struct ftkit_ctx *ctx, int rank);
 
 /* ---- the second level ---------------------------------------------------------------- */
 

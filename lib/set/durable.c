@@ -2,9 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each failure domain has one writer, its lowest rank.  The writer collects the segments of its
- * domain one after the other and writes them into one part, so a part costs the writer memory for
- * one segment.  Rank 0 makes the directory first and writes the manifest last.  Between these steps
+ * A writer (writers.h) collects the segments of its group one after the other and writes them into
+ * one part, so a part costs the writer memory for one segment.  Rank 0 makes the directory first and writes the manifest last.  Between these steps
  * all ranks vote.  So all ranks return the same code, and rank 0 writes no manifest of an
  * incomplete set. */
 #include <pthread.h>
@@ -24,6 +23,7 @@
 #include "store/durable/sets.h"
 #include "store/owner.h"
 #include "stream.h"
+#include "writers.h"
 
 /* ---- owning -----------------------------------------------------------------------------
  * Two jobs that write the same sets would destroy the sets of both. */
@@ -120,6 +120,7 @@ struct collecting {
     struct ftkit_ctx *ctx;
     struct ftk_chan *ch;
     const struct ftk_mem_seg *own;
+    int *writer;        /* [nranks]; -1: the segment is not written */
     struct ftk_mem mem; /* has the buffer for the segments of other ranks */
     struct ftk_mem_seg *passing;
     int next;       /* the rank to look at next */
@@ -132,19 +133,6 @@ int ftk_first_of_domain(const struct ftkit_ctx *ctx, int rank)
     while (ctx->domain[first] != ctx->domain[rank])
         first++;
     return first;
-}
-
-int ftk_durable_writer(const struct ftkit_ctx *ctx, int rank)
-{
-    return rank < ftk_plane_size(ctx) ? ftk_first_of_domain(ctx, rank) : -1;
-}
-
-int ftk_durable_ranks(const struct ftkit_ctx *ctx, int rank)
-{
-    int n = 0;
-    for (int r = 0; r < ftk_plane_size(ctx); r++)
-        n += ctx->domain[r] == ctx->domain[rank];
-    return n;
 }
 
 /* A writer without memory for a segment has no means to inform the sender.  So the writer breaks
@@ -169,7 +157,7 @@ static int receive_segment(struct collecting *c, int from)
     return local;
 }
 
-/* Get the next segment of this writer's domain, in the order of ranks. */
+/* Get the next segment of this writer, in the order of ranks. */
 static int next_collected(void *arg, const void **seg)
 {
     struct collecting *c = arg;
@@ -177,7 +165,7 @@ static int next_collected(void *arg, const void **seg)
     if (c->passing)
         ftk_mem_release(c->passing);
     c->passing = NULL;
-    while (ctx->domain[c->next] != ctx->domain[ctx->rank])
+    while (c->writer[c->next] != ctx->rank)
         c->next++;
     int rank = c->next++;
     if (rank == ctx->rank) {
@@ -196,7 +184,7 @@ static int drain(struct collecting *c)
     int rc = c->peer_error;
     const struct ftkit_ctx *ctx = c->ctx;
     for (int r = c->next; rc == FTKIT_OK && r < ftk_plane_size(ctx); r++) {
-        if (ctx->domain[r] != ctx->domain[ctx->rank] || r == ctx->rank)
+        if (c->writer[r] != ctx->rank || r == ctx->rank)
             continue;
         rc = receive_segment(c, r);
         if (c->passing)
@@ -214,7 +202,7 @@ static int write_part(struct collecting *c, uint32_t part, struct ftk_manifest_p
         .set = c->own->set,
         .flush = ctx->epoch_id,
         .part = part,
-        .nsegs = ftk_durable_ranks(ctx, ctx->rank),
+        .nsegs = ftk_writers_place(ctx, ctx->rank, FTK_WRITES_NOW).nranks,
         .deflate = ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
         .next = next_collected,
         .arg = c };
@@ -244,12 +232,12 @@ static int send_segment(struct collecting *c, int writer)
 }
 
 /* Write the manifest from the reports of the writers. */
-static int write_manifest(struct ftkit_ctx *ctx, uint64_t set, struct ftk_manifest_part *parts,
-    const struct ftk_mem_seg *own)
+static int write_manifest(const struct collecting *c, struct ftk_manifest_part *parts)
 {
+    struct ftkit_ctx *ctx = c->ctx;
     const int n = ftk_plane_size(ctx);
-    struct ftk_manifest m = { .set = set, .nranks = (uint32_t)n };
-    const struct ftk_seg_header *h = (const void *)own->buf;
+    struct ftk_manifest m = { .set = c->own->set, .nranks = (uint32_t)n };
+    const struct ftk_seg_header *h = (const void *)c->own->buf;
     m.run = h->run;
     memcpy(m.context, h->context, sizeof m.context);
     memcpy(m.program, h->program, sizeof m.program);
@@ -257,13 +245,12 @@ static int write_manifest(struct ftkit_ctx *ctx, uint64_t set, struct ftk_manife
     if (!m.part_of)
         return ftk_fail(FTKIT_ERR_NOMEM, "manifest");
     for (int r = 0; r < n; r++) {
-        int w = ftk_durable_writer(ctx, r);
-        if (w == r)
+        const int w = c->writer[r];
+        if (w == r) {
+            m.part_of[r] = m.nparts;
             parts[m.nparts++] = parts[r]; /* nparts <= r: overwrites no unread entry */
-        uint32_t k = 0;
-        while (parts[k].part != (uint32_t)w)
-            k++;
-        m.part_of[r] = k;
+        }
+        m.part_of[r] = m.part_of[w]; /* a writer is the first of its ranks */
     }
     m.parts = parts;
     int rc = ftk_durable_own_behind(ctx);
@@ -281,14 +268,13 @@ static int gather_parts(
     return ftk_sure_allgather(&s, mine, sizeof *mine, all);
 }
 
-static int write_set(
-    struct ftk_chan *ch, const struct ftk_mem_seg *own, struct ftk_manifest_part *parts)
+static int write_set(struct ftk_chan *ch, const struct ftk_mem_seg *own, int *writer,
+    struct ftk_manifest_part *parts)
 {
     struct ftkit_ctx *ctx = ch->ctx;
-    struct collecting c = { .ctx = ctx, .ch = ch, .own = own };
+    struct collecting c = { .ctx = ctx, .ch = ch, .own = own, .writer = writer };
     struct ftk_manifest_part mine;
     const struct ftk_still still = { ftk_durable_own_behind, ctx };
-    int writer = ftk_durable_writer(ctx, ctx->rank);
     int rc = FTKIT_OK;
     memset(&mine, 0, sizeof mine);
     (void)FTK_FAULT("durable.begin");
@@ -300,16 +286,16 @@ static int write_set(
     rc = ftk_agree(ch, rc, "making the directory of the set failed on another rank");
     if (rc != FTKIT_OK)
         return rc;
-    if (writer == ctx->rank)
+    if (writer[ctx->rank] == ctx->rank)
         rc = write_part(&c, (uint32_t)ctx->rank, &mine);
-    else if (writer >= 0)
-        rc = send_segment(&c, writer);
+    else if (writer[ctx->rank] >= 0)
+        rc = send_segment(&c, writer[ctx->rank]);
     (void)FTK_FAULT("durable.written");
     rc = ftk_agree(ch, rc, "writing a part of the set failed on another rank");
     if (rc == FTKIT_OK)
         rc = gather_parts(ch, &mine, parts);
     if (rc == FTKIT_OK && ctx->rank == 0)
-        rc = write_manifest(ctx, own->set, parts, own);
+        rc = write_manifest(&c, parts);
     (void)FTK_FAULT("durable.manifest");
     return ftk_agree(ch, rc, "writing the manifest of the set failed on another rank");
 }
@@ -319,16 +305,20 @@ int ftk_durable_write(struct ftk_chan *ch, uint64_t set)
     struct ftkit_ctx *ctx = ch->ctx;
     const struct ftk_mem_seg *own = ftk_mem_find(&ctx->level[FTK_LEVEL_MEMORY].mem, set, ctx->rank);
     struct ftk_manifest_part *parts = calloc((size_t)ctx->nranks, sizeof *parts);
+    int *writer = malloc((size_t)ctx->nranks * sizeof *writer);
     const double begin_s = ftk_now_s();
     int rc;
-    if (!own || !parts) {
+    if (!own || !parts || !writer) {
         (void)ftk_fail(own ? FTKIT_ERR_NOMEM : FTKIT_ERR_INTERNAL, "set %llu",
             (unsigned long long)set); /* only the text is used: the code is that of a failure */
+        free(writer);
         free(parts);
         (void)ftk_chan_break(ch, MPI_ERR_OTHER, ftk_detail_text());
         return FTKIT_ERR_PEER;
     }
-    rc = write_set(ch, own, parts);
+    ftk_writers_list(ctx, FTK_WRITES_NOW, writer, NULL);
+    rc = write_set(ch, own, writer, parts);
+    free(writer);
     free(parts);
     if (rc != FTKIT_OK)
         return rc;

@@ -14,6 +14,7 @@
 #include "flusher.h"
 #include "replica/planes.h"
 #include "store/durable/sets.h"
+#include "writers.h"
 
 #define PATIENCE 10.0 /* the thread's patience, in units of recover.timeout, as the watchdog's */
 
@@ -40,49 +41,7 @@ struct ftk_flush_start {
     } all;
 };
 
-/* ---- the writer of each rank ----------------------------------------------------------- */
-
-/* Return the place of a rank among the ranks of its domain, from 0; the first of them is the
- * writer. */
-static int member_of(const struct ftkit_ctx *ctx, int rank)
-{
-    int n = 0;
-    for (int r = 0; r < rank && r < ftk_plane_size(ctx); r++)
-        n += ctx->domain[r] == ctx->domain[rank];
-    return n;
-}
-
-struct place {
-    int domain, rank;
-};
-
-static int by_domain(const void *a, const void *b)
-{
-    const struct place *x = a, *y = b;
-    if (x->domain != y->domain)
-        return x->domain < y->domain ? -1 : 1;
-    return (x->rank > y->rank) - (x->rank < y->rank);
-}
-
-/* member [nranks]: member_of() of all ranks, by sorting them; without memory one by one. */
-static void list_members(const struct ftkit_ctx *ctx, int *member)
-{
-    const int n = ctx->nranks;
-    struct place *all = malloc((size_t)n * sizeof *all);
-    for (int r = 0; !all && r < n; r++)
-        member[r] = member_of(ctx, r);
-    if (!all)
-        return;
-    for (int r = 0; r < n; r++)
-        all[r] = (struct place){ ctx->domain[r], r };
-    qsort(all, (size_t)n, sizeof *all, by_domain);
-    for (int i = 0, count = 0; i < n; i++) {
-        count = i > 0 && all[i].domain == all[i - 1].domain ? count : 0;
-        member[all[i].rank] = count;
-        count += all[i].rank < ftk_plane_size(ctx);
-    }
-    free(all);
-}
+/* ---- memory that the ranks of a node share ---------------------------------------------- */
 
 /* Begin to send the block mine to all ranks. */
 static int share(struct ftk_flush_start *s, const void *mine, size_t bytes, const char *what)
@@ -96,21 +55,20 @@ static int share(struct ftk_flush_start *s, const void *mine, size_t bytes, cons
     return ftk_sure_gather_begin(&s->sure, mine, bytes, &s->gather);
 }
 
-/* Once in an epoch: the first rank of each domain makes a ring, the others join.  A rank that
- * cannot join writes a part of its own. */
+/* Once in an epoch: each writer makes a ring, the other ranks of its group join.  A rank that cannot
+ * join writes a part of its own. */
 static int make_ring(struct ftk_flush_start *s)
 {
     struct ftkit_ctx *ctx = s->ch->ctx;
     struct ftk_flush *fl = &ctx->flush;
-    int n = ftk_durable_ranks(ctx, ctx->rank);
+    const struct ftk_writers_place p = ftk_writers_place(ctx, ctx->rank, FTK_WRITES_BEHIND);
     struct ftk_ring_address mine = { 0, 0, 0 };
     ftk_ring_close(fl->ring);
     fl->ring = NULL;
-    const int writer = ftk_durable_writer(ctx, ctx->rank);
-    fl->writer_of_own = writer < 0 ? writer : ctx->rank;
+    fl->writer_of_own = p.writer < 0 ? p.writer : ctx->rank;
     int rc = FTKIT_OK;
-    if (writer == ctx->rank && n > 1)
-        rc = ftk_ring_make(n, &fl->ring, &mine);
+    if (p.writer == ctx->rank && p.nranks > 1)
+        rc = ftk_ring_make(p.nranks, &fl->ring, &mine);
     if (rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "context %s: %s: every rank of the node writes a file",
             ctx->cfg.name, ftk_detail_text());
@@ -122,11 +80,11 @@ static void join_ring(struct ftk_flush_start *s)
 {
     struct ftkit_ctx *ctx = s->ch->ctx;
     struct ftk_flush *fl = &ctx->flush;
-    const int writer = ftk_durable_writer(ctx, ctx->rank);
-    if (writer >= 0 && writer != ctx->rank) {
-        const struct ftk_ring_address *of = &s->all.ring[writer];
-        if (ftk_ring_join(of, member_of(ctx, ctx->rank), &fl->ring) == FTKIT_OK)
-            fl->writer_of_own = writer;
+    const struct ftk_writers_place p = ftk_writers_place(ctx, ctx->rank, FTK_WRITES_BEHIND);
+    if (p.writer >= 0 && p.writer != ctx->rank) {
+        const struct ftk_ring_address *of = &s->all.ring[p.writer];
+        if (ftk_ring_join(of, p.member, &fl->ring) == FTKIT_OK)
+            fl->writer_of_own = p.writer;
         else if (of->pid != 0)
             ftk_report(FTKIT_WARNING, "context %s: rank %d writes a file of its own: %s",
                 ctx->cfg.name, ctx->rank, ftk_detail_text());
@@ -188,7 +146,7 @@ static int use_facts(const struct ftk_flush_start *s)
         fl->heads[r] = all[r].head;
     }
     if (rc == FTKIT_OK)
-        list_members(ctx, fl->member);
+        ftk_writers_list(ctx, FTK_WRITES_BEHIND, NULL, fl->member);
     if (rc != FTKIT_OK && s->error == FTKIT_OK)
         return ftk_fail(
             rc, "beginning to write the set failed on another rank: %s", ftkit_strerror(rc));

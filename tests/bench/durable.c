@@ -5,7 +5,10 @@
  * ftkit takes for it is a durable set less the set in memory it begins with, which is
  * measured just before; the removal of an old set is part of it.
  *
- *   durable -d DIRECTORY [-b BYTES] [-r REPETITIONS] [-w WRITERS]
+ *   durable -d DIRECTORY [-b BYTES] [-r REPETITIONS] [-w WRITERS] [-n]
+ *
+ * Each writer is the first rank of a node and writes for all; with -n there is one node, and ftkit
+ * chooses its writers.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -15,13 +18,17 @@
 #include "bench.h"
 
 static int writers = 1;
-static int nranks; /* of which one in nranks / writers writes for all in its node */
+static int one_node; /* -n */
+static int nranks;   /* of which one in nranks / writers writes for all in its node */
 static char path[4096], older[4096]; /* what this writer writes, and what it wrote before */
 
 static int option(int opt, const char *value)
 {
-    writers = atoi(value);
-    return opt != 'w' || writers < 1;
+    if (opt == 'n')
+        one_node = 1;
+    else
+        writers = atoi(value);
+    return (opt != 'w' && opt != 'n') || writers < 1;
 }
 
 static void write_all(struct bench *b, int fd)
@@ -59,12 +66,13 @@ int main(int argc, char **argv)
     struct bench b = { .bytes = (size_t)64 << 20, .reps = 7 };
     char per_node[16];
     const char *size = getenv("OMPI_COMM_WORLD_SIZE");
-    bench_options(&b, argc, argv, "b:r:d:w:", option);
+    bench_options(&b, argc, argv, "b:r:d:w:n", option);
     nranks = size ? atoi(size) : writers; /* no spares: nothing is killed here */
     if (!b.directory || nranks % writers != 0)
         bench_die(&b, "needs -d DIRECTORY, and ranks that are a multiple of the writers");
-    snprintf(per_node, sizeof per_node, "%d", nranks / writers);
+    snprintf(per_node, sizeof per_node, "%d", one_node ? nranks : nranks / writers);
     bench_set("FTKIT_TOPOLOGY_RANKS_PER_NODE", per_node);
+    bench_set("FTKIT_LEVEL_HDF5_WRITERS", one_node ? "0" : "1");
     bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "true");
     bench_set("FTKIT_LEVEL_HDF5_DIRECTORY", b.directory);

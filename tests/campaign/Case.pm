@@ -197,6 +197,7 @@ my %axes = (
     'level.hdf5.asynchronous' => [qw(true false)],
     'level.hdf5.every' => ['1 sets', '2 sets'],
     'level.hdf5.compress' => [qw(none deflate)],
+    'level.hdf5.writers' => [qw(0 1 2)],
     'log.determinants' => [qw(node causal pessimistic relaxed refuse)],
     teams => [qw(rank 1 2 3 list all)],
     'replicas.compare' => [qw(regions messages)],
@@ -209,6 +210,7 @@ my %axes = (
 my %default = ('level.memory.scheme' => 'buddy', 'level.memory.map' => 'pair', 'level.memory.place' => 'memory',
     'level.memory.incremental' => 'auto', 'level.local.scheme' => 'none', 'level.local.place' => 'shared',
     'level.hdf5.enabled' => 'true', 'level.hdf5.asynchronous' => 'true', 'level.hdf5.compress' => 'none',
+    'level.hdf5.writers' => '0',
     'log.determinants' => 'node', 'replicas.compare' => 'regions', 'replicas.lost' => 'compared',
     'recover.supply' => 'spare, spawn, end');
 sub axes { return %axes }
@@ -240,6 +242,7 @@ sub choose_levels {
     if ($files) {
         $c->{config}{'level.hdf5.every'} = one_of(@{ $axes{'level.hdf5.every'} });
         choose($c, 'level.hdf5.asynchronous');
+        choose($c, 'level.hdf5.writers');
         set_key($c, 'level.hdf5.compress', 'deflate') if chance(15);
     }
     return;

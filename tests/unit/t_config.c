@@ -50,6 +50,7 @@ STORES(incremental, FTK_INCREMENTAL_OFF)
 STORES(h5_enabled, false)
 STORES(h5_every, ((struct ftk_period){ .kind = FTK_PERIOD_SECONDS, .value = 30 }))
 STORES(h5_keep, 7)
+STORES(h5_writers, 3)
 STORES(h5_async, false)
 STORES(h5_bandwidth, 1.5e9)
 STORES(h5_compress, FTK_COMPRESS_DEFLATE)
@@ -204,6 +205,7 @@ static const struct sample {
     { "level.hdf5", "every", "30s", "FTKIT_LEVEL_HDF5_EVERY", put_h5_every },
     { "level.hdf5", "directory", "sets here", "FTKIT_LEVEL_HDF5_DIRECTORY", put_h5_dir },
     { "level.hdf5", "keep", "7", "FTKIT_LEVEL_HDF5_KEEP", put_h5_keep },
+    { "level.hdf5", "writers", "3", "FTKIT_LEVEL_HDF5_WRITERS", put_h5_writers },
     { "level.hdf5", "asynchronous", "no", "FTKIT_LEVEL_HDF5_ASYNCHRONOUS", put_h5_async },
     { "level.hdf5", "bandwidth", "1.5 GB", "FTKIT_LEVEL_HDF5_BANDWIDTH", put_h5_bandwidth },
     { "level.hdf5", "compress", "deflate", "FTKIT_LEVEL_HDF5_COMPRESS", put_h5_compress },
@@ -316,6 +318,7 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_period(&a->h5_every, &b->h5_every);
     assert_string_equal(a->h5_dir, b->h5_dir);
     assert_int_equal(a->h5_keep, b->h5_keep);
+    assert_int_equal(a->h5_writers, b->h5_writers);
     assert_int_equal(a->h5_async, b->h5_async);
     assert_true(a->h5_bandwidth == b->h5_bandwidth);
     assert_int_equal(a->h5_compress, b->h5_compress);
