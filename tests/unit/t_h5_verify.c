@@ -300,6 +300,43 @@ static void regions_alone(void **state)
     ftk_manifest_free(&m);
 }
 
+/* A restart reads whole segments and checks each block while it reads.  Damage of any block ends the
+ * restart, with the number of the block and the name of the region. */
+static void restart_checks_blocks(void **state)
+{
+    (void)state;
+    const size_t bytes = 70 * BLOCK + 100;
+    extra_bytes = bytes;
+    CHECK_RC(FTKIT_OK, write_set(1));
+    const off_t at = place_of(1, "part-00001.h5", 1, "extra");
+    struct ftk_manifest m;
+    void *seg = NULL;
+    size_t n;
+    CHECK_RC(FTKIT_OK, ftk_h5_open_set(dir, CONTEXT, 1, true, &m));
+    CHECK_RC(FTKIT_OK, read_segment(dir, &m, 1, &seg, &n));
+    void *want = make_segment(1, 1);
+    assert_int_equal(n, ftk_seg_bytes(want));
+    assert_memory_equal(seg, want, n);
+    const uint64_t offset = ftk_seg_find(seg, "extra")->offset;
+    free(seg);
+    free(want);
+    const int before = handles();
+    for (size_t k = 0; k <= bytes; k += k < bytes && k + BLOCK > bytes ? bytes - k : BLOCK) {
+        const size_t flipped = k < bytes ? k : bytes - 1;
+        char text[64];
+        snprintf(text, sizeof text, "block %d of", (int)((offset + flipped) / BLOCK));
+        flip(path_of(1, "part-00001.h5"), at + (off_t)flipped, 5);
+        CHECK_RC(FTKIT_ERR_CORRUPT, read_segment(dir, &m, 1, &seg, &n));
+        assert_non_null(strstr(ftk_detail_text(), text));
+        assert_non_null(strstr(ftk_detail_text(), "extra'"));
+        flip(path_of(1, "part-00001.h5"), at + (off_t)flipped, 5);
+    }
+    CHECK_RC(FTKIT_OK, read_segment(dir, &m, 1, &seg, &n));
+    free(seg);
+    assert_int_equal(handles(), before);
+    ftk_manifest_free(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +349,7 @@ int main(void)
         TEST(wrong_master),
         TEST(survey),
         TEST(regions_alone),
+        TEST(restart_checks_blocks),
     };
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)

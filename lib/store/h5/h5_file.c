@@ -32,11 +32,12 @@
 /* ---- the driver ---------------------------------------------------------------------- */
 
 struct driver_info {
-    struct ftk_file *file;
+    const struct ftk_h5_io *io;
 };
 
 struct driver_file {
     H5FD_t pub; /* must be first */
+    const struct ftk_h5_io *io;
     struct ftk_file *file;
     haddr_t eoa; /* end of what HDF5 has allocated */
     haddr_t eof; /* end of the file; bytes between the two read as zero */
@@ -50,9 +51,10 @@ static H5FD_t *drv_open(const char *name, unsigned flags, hid_t fapl, haddr_t ma
     const struct driver_info *info = H5Pget_driver_info(fapl);
     struct stat st;
     struct driver_file *f;
-    if (!info || fstat(info->file->fd, &st) != 0 || !(f = calloc(1, sizeof *f)))
+    if (!info || fstat(info->io->file->fd, &st) != 0 || !(f = calloc(1, sizeof *f)))
         return NULL;
-    f->file = info->file;
+    f->io = info->io;
+    f->file = info->io->file;
     f->eof = (haddr_t)st.st_size;
     return &f->pub;
 }
@@ -105,7 +107,8 @@ static herr_t drv_read(
     struct driver_file *f = (void *)pub;
     char *p = buf;
     while (bytes > 0 && addr < f->eof && !f->file->err) {
-        ssize_t n = pread(f->file->fd, p, bytes, (off_t)addr);
+        const size_t most = f->io->got && bytes > FTK_SEG_BLOCK ? FTK_SEG_BLOCK : bytes;
+        ssize_t n = pread(f->file->fd, p, most, (off_t)addr);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
@@ -114,6 +117,8 @@ static herr_t drv_read(
         }
         if (n == 0)
             break;
+        if (f->io->got)
+            f->io->got(f->io->got_arg, p, (size_t)n);
         p += n;
         addr += (haddr_t)n;
         bytes -= (size_t)n;
@@ -173,7 +178,7 @@ static const H5FD_class_t driver = {
  * call, and the program may use or close the library between two calls. */
 static hid_t file_access(struct ftk_h5_io *io)
 {
-    struct driver_info info = { io->file };
+    struct driver_info info = { io };
     hid_t id = io->driver = H5FDregister(&driver);
     hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
     /* format 1.10 has checksums of all metadata, and virtual datasets; newer versions of HDF5

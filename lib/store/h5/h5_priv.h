@@ -44,6 +44,9 @@ struct ftk_h5_io {
     hid_t driver;      /* while HDF5 has the file open */
     ftk_pace_fn *pace; /* or NULL */
     void *pace_arg;
+    /* called after each piece that was read, which is in the cache then; or NULL */
+    void (*got)(void *arg, const char *piece, size_t bytes);
+    void *got_arg;
     bool deflate; /* compress large datasets */
 };
 
@@ -141,6 +144,11 @@ struct ftk_h5_reader {
     const struct ftk_manifest_part *part;
     size_t file_bytes;
     hid_t id; /* of the file in HDF5 */
+    /* a segment that is checked while it is read; the first `have` bytes of its data are complete,
+     * and the first `sure` of these are checked */
+    const char *seg;
+    size_t have, sure;
+    int rc; /* of the check */
 };
 
 /* Open part p and check its size against the manifest. */

@@ -291,6 +291,53 @@ struct into {
     void *arg;
 };
 
+/* Check the blocks that are complete. */
+static void check_so_far(struct ftk_h5_reader *src)
+{
+    const struct ftk_seg_header *h = (const void *)src->seg;
+    const size_t upto = src->have < h->data_bytes ? src->have & ~(size_t)(h->block_bytes - 1)
+                                                  : (size_t)h->data_bytes;
+    if (src->rc == FTKIT_OK)
+        src->rc = ftk_seg_check_upto(src->seg, &src->sure, upto, src->file.what);
+}
+
+/* A piece of the file was read, perhaps to its place in the segment: then its blocks are checked
+ * while the cache has them.  HDF5 may also read into memory of its own, or other parts first: such
+ * pieces count when their region is complete. */
+static void check_piece(void *arg, const char *piece, size_t bytes)
+{
+    struct ftk_h5_reader *src = arg;
+    if (piece != ftk_seg_data_c(src->seg) + src->have)
+        return;
+    src->have += bytes;
+    check_so_far(src);
+}
+
+/* Read the regions into a segment whose head is there, and check each block. */
+static int get_data(struct ftk_h5_reader *src, hid_t group, char *seg)
+{
+    const struct ftk_seg_header *h = (const void *)seg;
+    const struct ftk_seg_region *r = ftk_seg_regions_c(seg);
+    int rc = FTKIT_OK;
+    src->have = src->sure = 0;
+    src->rc = FTKIT_OK;
+    src->seg = seg;
+    src->io.got = check_piece;
+    src->io.got_arg = src;
+    for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK && src->rc == FTKIT_OK; i++) {
+        src->have = (size_t)r[i].offset; /* the gap in front of it is zero */
+        rc = ftk_h5_reader_region(src, group, &r[i], ftk_seg_data(seg));
+        src->have = (size_t)(r[i].offset + r[i].bytes);
+        if (rc == FTKIT_OK)
+            check_so_far(src);
+    }
+    src->have = (size_t)h->data_bytes;
+    if (rc == FTKIT_OK)
+        check_so_far(src);
+    src->io.got = NULL;
+    return rc == FTKIT_OK ? src->rc : rc;
+}
+
 static int get_segment(
     struct ftk_h5_reader *src, const struct ftk_manifest *m, uint32_t rank, void *out)
 {
@@ -301,13 +348,11 @@ static int get_segment(
     if (rc != FTKIT_OK)
         return rc;
     rc = make_memory(src, head, into->room, into->arg, &seg);
-    const struct ftk_seg_header *h = head;
-    const struct ftk_seg_region *r = ftk_seg_regions_c(head);
-    for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK; i++)
-        rc = ftk_h5_reader_region(src, group, &r[i], ftk_seg_data(seg));
+    if (rc == FTKIT_OK)
+        rc = get_data(src, group, seg);
     H5Gclose(group);
     free(head);
-    return rc == FTKIT_OK ? ftk_seg_check_data(seg, src->file.what) : rc;
+    return rc;
 }
 
 int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd, const struct ftk_manifest *m,
