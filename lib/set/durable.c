@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A writer (writers.h) collects the segments of its group one after the other and writes them into
- * one part, so a part costs the writer memory for one segment.  Rank 0 makes the directory first and writes the manifest last.  Between these steps
- * all ranks vote.  So all ranks return the same code, and rank 0 writes no manifest of an
- * incomplete set. */
+ * one part, so a part costs the writer memory for one segment.  Rank 0 makes the directory first
+ * and writes the manifest last.  Between these steps all ranks vote.  So all ranks return the same
+ * code, and rank 0 writes no manifest of an incomplete set. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -55,8 +55,8 @@ static int share(struct ftk_flush_start *s, const void *mine, size_t bytes, cons
     return ftk_sure_gather_begin(&s->sure, mine, bytes, &s->gather);
 }
 
-/* Once in an epoch: each writer makes a ring, the other ranks of its group join.  A rank that cannot
- * join writes a part of its own. */
+/* Once in an epoch: each writer makes a ring, and the other ranks of its group join.  A rank that
+ * cannot join writes a part of its own. */
 static int make_ring(struct ftk_flush_start *s)
 {
     struct ftkit_ctx *ctx = s->ch->ctx;

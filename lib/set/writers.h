@@ -23,8 +23,8 @@ struct ftk_writers_place {
 struct ftk_writers_place ftk_writers_place(
     const struct ftkit_ctx *ctx, int rank, enum ftk_writes when);
 
-/* Fill in the writer of each rank, and its number in its group.  writer, member: [nranks], NULL: not
- * wanted. */
+/* Fill in the writer of each rank, and its number in its group.  writer, member: [nranks], NULL:
+ * not wanted. */
 void ftk_writers_list(const struct ftkit_ctx *ctx, enum ftk_writes when, int *writer, int *member);
 
 #endif

@@ -300,8 +300,8 @@ static void regions_alone(void **state)
     ftk_manifest_free(&m);
 }
 
-/* A restart reads whole segments and checks each block while it reads.  Damage of any block ends the
- * restart, with the number of the block and the name of the region. */
+/* A restart reads whole segments and checks each block while it reads.  Damage of any block ends
+ * the restart, with the number of the block and the name of the region. */
 static void restart_checks_blocks(void **state)
 {
     (void)state;
