@@ -538,7 +538,7 @@ FTKIT_API int ftkit_end(ftkit_ctx *ctx);
  *             the set goes to the file system and there is no helper thread.
  * Memory:     with buddies, per rank: 2 x the registered bytes in steady state, 4 x while a
  *             set is committed; 4 x at all times in a place other than memory.  While a set is
- *             written to the file system, 1 x more, and on the rank that writes for its node
+ *             written to the file system, 1 x more, and on each rank that writes for others
  *             also the bytes of one rank.  With checkpoint.line = apart the 4 x last from the
  *             copy of the regions to the commit.
  * Errors:     FTKIT_ERR_IO, FTKIT_ERR_NOSPACE, FTKIT_ERR_NOMEM: the set was not written (at

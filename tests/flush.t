@@ -69,8 +69,12 @@ works('fork() does not wait for a slow disk, and its child may exit()', 'fork', 
 works('the program changes its directory', 'chdir', 'complete 1',
     env => { %each, FTKIT_LEVEL_HDF5_DIRECTORY => '.' });
 works('two writers on two nodes', 'request', 'complete 2 1', env => { %two, %slow });
-works('two writers on a node', 'request', 'complete 2 1',
-    env => { %each, %slow, FTKIT_LEVEL_HDF5_WRITERS => 2 });
+{
+    my $j = works('two writers on a node', 'request', 'complete 2 1',
+        env => { %each, %slow, FTKIT_LEVEL_HDF5_WRITERS => 2 });
+    is(join(' ', map { /part-0*(\d+)\.h5$/ ? $1 : () } sort(glob("$j->{dir}/default.ftkit/set-0000000002/*"))),
+        '0 2', '... these ranks have written');
+}
 works('... of which the second has no space', 'error', 'complete 4 1',
     env => { %each, FTKIT_LEVEL_HDF5_WRITERS => 2, FTKIT_LEVEL_HDF5_BANDWIDTH => '40MB' },
     fault => 'h5.part.fsync:2:2:ENOSPC');
@@ -322,6 +326,11 @@ for my $point ('flush.submit:1:1', 'local.copied:1:2') {
 for my $at (qw(flush.begin:2 flush.block:2 flush.block:3 flush.part:0 flush.part:2 flush.part:3
     h5.part.rename:2 flush.parts:0 flush.submitted:2)) {
     torn("killed at $at of two nodes", "$at:3:kill", env => { %two }, delay => 12, steps => 70);
+}
+# the second writer of a node, and a rank of its group
+for my $at (qw(h5.part.write:2 flush.part:2 flush.block:3)) {
+    torn("killed at $at of two writers on a node", "$at:3:kill", delay => 12, steps => 70,
+        env => { %each, FTKIT_LEVEL_HDF5_WRITERS => 2 });
 }
 torn('one dies while handing over, another in the repair',
     'flush.block:1:3:kill,repair.restore:2:2:kill', spares => 2);

@@ -11,7 +11,7 @@
 
 /* number, word, documentation after "How the sets are kept in the directory: " */
 #define FTK_DURABLE_LEVELS(X)                                                                      \
-    X(HDF5, hdf5, "an HDF5 file of each node, and a master that other programs can read")
+    X(HDF5, hdf5, "HDF5 files of each node, and a master that other programs can read")
 
 enum ftk_durable_number {
 #define NUMBER(NAME, word, doc) FTK_DURABLE_##NAME,

@@ -10,7 +10,7 @@
     X(MEMORY, 1)  /* copies of level.memory */                                                     \
     X(PIECE, 2)   /* redistribution */                                                             \
     X(LOCAL, 3)   /* copies of level.local */                                                      \
-    X(COLLECT, 4) /* segments to the writer of a node: never partial, so without an answer */      \
+    X(COLLECT, 4) /* segments to the writer of a group: never partial, so without an answer */     \
     X(MEMORY_BACK, FTK_TAG_MEMORY + FTK_STREAM_BACK)                                               \
     X(LOCAL_BACK, FTK_TAG_LOCAL + FTK_STREAM_BACK)                                                 \
     X(SIZES, 8)      /* of the segments of a parity group */                                       \

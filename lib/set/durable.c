@@ -268,6 +268,22 @@ static int gather_parts(
     return ftk_sure_allgather(&s, mine, sizeof *mine, all);
 }
 
+/* Behind a vote that has failed: no rank writes this set any more.  The parts that are whole would
+ * take the space that the next sets need. */
+static void drop_set(struct ftkit_ctx *ctx, uint64_t set, int code)
+{
+    const struct ftk_still still = { ftk_durable_own_behind, ctx };
+    char why[FTK_DETAIL_MAX];
+    snprintf(why, sizeof why, "%s", ftk_detail_text());
+    const int rc = ftk_sets_level(ctx->cfg.h5_level)
+                       ->drop(ctx->cfg.h5_dir, ctx->cfg.name, set, ctx->epoch_id, &still);
+    if (rc == FTKIT_OK)
+        return;
+    ftk_report(FTKIT_WARNING, "context %s: what was written of set %llu was not removed: %s",
+        ctx->cfg.name, (unsigned long long)set, ftk_detail_text());
+    (void)ftk_fail(code, "%s", why); /* the detail of the call */
+}
+
 static int write_set(struct ftk_chan *ch, const struct ftk_mem_seg *own, int *writer,
     struct ftk_manifest_part *parts)
 {
@@ -297,7 +313,10 @@ static int write_set(struct ftk_chan *ch, const struct ftk_mem_seg *own, int *wr
     if (rc == FTKIT_OK && ctx->rank == 0)
         rc = write_manifest(&c, parts);
     (void)FTK_FAULT("durable.manifest");
-    return ftk_agree(ch, rc, "writing the manifest of the set failed on another rank");
+    rc = ftk_agree(ch, rc, "writing the manifest of the set failed on another rank");
+    if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER && ctx->rank == 0)
+        drop_set(ctx, own->set, rc);
+    return rc;
 }
 
 int ftk_durable_write(struct ftk_chan *ch, uint64_t set)

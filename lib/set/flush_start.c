@@ -70,7 +70,7 @@ static int make_ring(struct ftk_flush_start *s)
     if (p.writer == ctx->rank && p.nranks > 1)
         rc = ftk_ring_make(p.nranks, &fl->ring, &mine);
     if (rc != FTKIT_OK)
-        ftk_report(FTKIT_WARNING, "context %s: %s: every rank of the node writes a file",
+        ftk_report(FTKIT_WARNING, "context %s: %s: every rank of its group writes a file",
             ctx->cfg.name, ftk_detail_text());
     s->stage = RING;
     return share(s, &mine, sizeof mine, "sharing memory in the nodes");

@@ -9,7 +9,7 @@
  * The thread of a rank does this with a job:
  *   - rank 0, first: make the directory of the set, and leave the number of the flush there
  *   - any other writer, first: wait for this number
- *   - a rank that does not write: hand the segment to the writer of the node (store/ring.h)
+ *   - a rank that does not write: hand the segment to the writer of its group (store/ring.h)
  *   - a writer: write its own segment and those of its ranks, in the order of ranks, into one
  *     part, which gets its final name when it is complete and durable
  *   - rank 0, besides: wait for the parts of the other writers, compare them with the checksums
@@ -39,7 +39,7 @@ struct ftk_flush_job {
     int rank;
     int nranks;
     const int *writer;     /* [nranks] rank that writes each rank's segment */
-    const int *member;     /* [nranks] its place in the ring of its node */
+    const int *member;     /* [nranks] its place in the ring of its group */
     const uint64_t *heads; /* [nranks] checksum of the head of each segment */
     const struct ftk_level_ops *level;
     const void *seg; /* own segment, sealed */

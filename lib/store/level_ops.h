@@ -62,11 +62,11 @@ typedef int ftk_head_fn(const void *head, const struct ftk_manifest_part *p, voi
 typedef void ftk_finding_fn(const struct ftk_finding *f, void *arg);
 typedef void ftk_name_fn(const char *name, void *arg);
 
-/* A question of make() to its caller: whether this process is still the one that makes sets.
- * make() asks when it has opened what it is going to remove, and changes nothing before; and again
- * when it has made the set. */
+/* A question of make() and drop() to their caller: whether this process is still the one that makes
+ * sets.  Both ask when they have opened what they are going to remove, and change nothing before;
+ * make() asks again when it has made the set. */
 struct ftk_still {
-    int (*ask)(void *arg); /* FTKIT_OK: go on; another code: the result of make() */
+    int (*ask)(void *arg); /* FTKIT_OK: go on; another code: the result of make() or drop() */
     void *arg;
 };
 
@@ -94,7 +94,7 @@ struct ftk_level_ops {
      * library; opens this library.  NULL: it may. */
     bool (*in_background)(void);
 
-    /* ---- writing a set.  make() and commit(): called by one process ---- */
+    /* ---- writing a set.  make(), commit() and drop(): called by one process ---- */
 
     /* Make an unfinished set; remove an unfinished one of this number.  flush: a number of this
      * attempt, which marked() finds; 0: none.  still: NULL: there is no question.
@@ -117,6 +117,10 @@ struct ftk_level_ops {
     /* Complete the set that was made with the number flush (0: any), durable on return.  m->parts
      * and m->part_of are the caller's. */
     int (*commit)(const char *dir, uint64_t flush, const struct ftk_manifest *m);
+    /* Remove what an attempt has left, when none of its writers writes any more: the set that was
+     * made with this number, unless it is complete.  A set that others have made stays. */
+    int (*drop)(const char *dir, const char *context, uint64_t set, uint64_t flush,
+        const struct ftk_still *still);
 
     /* ---- finding sets.  Safe on what is damaged, foreign or malicious ---- */
 

@@ -93,7 +93,7 @@ static int turn(struct pause *p, const struct ftk_ring *ring, int m, uint64_t se
     if (atomic_load(p->wait->stop))
         return ftk_fail(FTKIT_ERR_PEER, "the flush was cancelled");
     if (atomic_load(&ring->head->abandoned) >= set)
-        return ftk_fail(FTKIT_ERR_PEER, "the writer of the node has given the set up");
+        return ftk_fail(FTKIT_ERR_PEER, "the writer of the group has given the set up");
     if (atomic_load(&other->refused) >= set)
         return ftk_fail(FTKIT_ERR_PEER, "process %d of the node has failed to give its part",
             atomic_load(&other->pid));

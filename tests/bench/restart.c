@@ -142,6 +142,7 @@ int main(int argc, char **argv)
     bench_set("FTKIT_LEVEL_HDF5_DIRECTORY", b.directory);
     bench_set("FTKIT_CHECKPOINT_PERIOD", "1 call");
     bench_set("FTKIT_LEVEL_HDF5_EVERY", "1 set");
+    bench_set("FTKIT_LEVEL_HDF5_WRITERS", "1"); /* the bound reads one part */
     if (scheme) {
         bench_set("FTKIT_LEVEL_HDF5_ENABLED", "false");
         bench_set("FTKIT_LEVEL_MEMORY_SCHEME", scheme);

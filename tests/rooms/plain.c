@@ -275,6 +275,22 @@ static int marked(const char *dir, const char *context, uint64_t set, uint64_t f
     return rc == FTKIT_ERR_IO ? FTKIT_ERR_NOT_FOUND : rc;
 }
 
+static int drop(const char *dir, const char *context, uint64_t set, uint64_t flush,
+    const struct ftk_still *still)
+{
+    int fd;
+    int rc = open_made(dir, context, set, flush, &fd);
+    if (rc == FTKIT_ERR_NOT_FOUND || rc == FTKIT_ERR_IO)
+        return FTKIT_OK;
+    if (rc != FTKIT_OK)
+        return rc;
+    const bool complete = is_there(fd, FTK_MANIFEST_FILE);
+    close(fd);
+    if (!complete && still)
+        rc = still->ask(still->arg);
+    return rc == FTKIT_OK && !complete ? remove_set(dir, context, set) : rc;
+}
+
 static int put_segment(
     const struct ftk_part_job *job, struct ftk_file *f, const char *seg, uint64_t at)
 {
@@ -607,6 +623,7 @@ const struct ftk_level_ops ftk_level_plain = { .word = WORD,
     .look = look,
     .learn = learn,
     .commit = commit,
+    .drop = drop,
     .open = open_manifest,
     .examine = examine,
     .remove = remove_set,

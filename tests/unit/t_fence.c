@@ -365,6 +365,65 @@ static void writer_comes_late(void **state)
     }
 }
 
+/* ---- giving up ------------------------------------------------------------------------ */
+
+/* What an attempt has left goes, with the directory; another attempt and a complete set stay. */
+static void drops_its_own(void **state)
+{
+    (void)state;
+    const int before = handles();
+    leave(PARTS);
+    CHECK_RC(FTKIT_OK, ftk_h5_drop(dir, CONTEXT, SET, LATE, NULL));
+    assert_false(exists(path_of(SET, "")));
+    CHECK_RC(FTKIT_OK, ftk_h5_drop(dir, CONTEXT, SET, LATE, NULL));
+    for (enum what what = MAKE; what <= COMMIT; what++) {
+        remove_tree(path_of(SET, ""));
+        others(what);
+        CHECK_RC(FTKIT_OK, ftk_h5_drop(dir, CONTEXT, SET, LATE, NULL));
+        is_theirs(what);
+    }
+    CHECK_RC(FTKIT_OK, ftk_h5_drop(dir, CONTEXT, SET, NEW, NULL));
+    is_theirs(COMMIT);
+    write_file(path_of(SET, "unfinished"), "flush = 0000000000000016\n", 25); /* NEW */
+    look(seen);
+    CHECK_RC(FTKIT_OK, ftk_h5_drop(dir, CONTEXT, SET, NEW, NULL));
+    is_theirs(COMMIT); /* a manifest makes the set complete, whatever else is there */
+    assert_int_equal(handles(), before);
+}
+
+/* Others make the set again while this process stands still in the call. */
+static void dropper_comes_back(void **state)
+{
+    (void)state;
+    const struct ftk_still still = { is_still, NULL };
+    const int before = handles();
+    for (int i = 0; i < 6; i++) {
+        remove_tree(dir);
+        assert_int_equal(mkdir(dir, 0777), 0);
+        leave(PARTS);
+        came_back = false;
+        where = i < 3 ? AT_THE_ASK : BEFORE_RMDIR;
+        meanwhile = i % 3;
+        CHECK_RC(FTKIT_OK, ftk_h5_drop(dir, CONTEXT, SET, LATE, &still));
+        assert_true(came_back);
+        is_theirs(i % 3);
+    }
+    assert_int_equal(handles(), before);
+}
+
+/* A process that is told so removes nothing. */
+static void dropper_asks(void **state)
+{
+    (void)state;
+    const struct ftk_still still = { was_replaced, NULL };
+    char before[sizeof seen], after[sizeof seen];
+    leave(PARTS);
+    look(before);
+    CHECK_RC(FTKIT_ERR_PEER, ftk_h5_drop(dir, CONTEXT, SET, LATE, &still));
+    look(after);
+    assert_string_equal(before, after);
+}
+
 /* ---- completing ----------------------------------------------------------------------- */
 
 static void committer_comes_back(void **state)
@@ -402,6 +461,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { TEST(maker_comes_back), TEST(maker_asks),
         TEST(maker_asks_again), TEST(writer_is_faster), TEST(foreign_file), TEST(writer_comes_back),
-        TEST(writer_comes_late), TEST(committer_comes_back), TEST(own_attempt) };
+        TEST(writer_comes_late), TEST(committer_comes_back), TEST(own_attempt), TEST(drops_its_own),
+        TEST(dropper_comes_back), TEST(dropper_asks) };
     return cmocka_run_group_tests(tests, make_work, remove_work);
 }

@@ -40,6 +40,9 @@ int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flu
 /* Whether the directory of a set was made with this number, by any process.  FTKIT_ERR_NOT_FOUND:
  * not yet; an older directory of the set does not count. */
 int ftk_h5_marked(const char *dir, const char *context, uint64_t set, uint64_t flush);
+/* Remove the unfinished set that was made with this number: see drop() of level_ops.h. */
+int ftk_h5_drop(const char *dir, const char *context, uint64_t set, uint64_t flush,
+    const struct ftk_still *still);
 
 /* Write a part from sealed segments that come one after the other, in the order of their ranks;
  * durable on return.  Fills *out.  A piece between two calls of pace has at

@@ -1,4 +1,4 @@
-/* Durable level hdf5: make the directory of a new set.
+/* Durable level hdf5: make the directory of a new set, and remove that of an attempt.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -244,4 +244,39 @@ int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flu
     return again ? ftk_fail(
                FTKIT_ERR_EXISTS, "set %" PRIu64 " in %s is made by another process", set, path)
                  : rc;
+}
+
+/* ---- giving up ----------------------------------------------------------------------- */
+
+/* As in making: only the open directory changes, and its name goes only if the directory of this
+ * name is empty. */
+static int drop(int ctxfd, uint64_t set, uint64_t flush, const struct ftk_still *still)
+{
+    int fd;
+    bool stays;
+    int rc = ftk_h5_open_old(ctxfd, set, &fd);
+    if (rc != FTKIT_OK || fd < 0)
+        return rc;
+    int err = find_mark(fd, flush);
+    if (!err)
+        err = ftk_h5_has_manifest(fd) ? ENOENT : FTK_FAULT("h5.drop");
+    if (err != 0 && err != ENOENT)
+        rc = ftk_fail_errno(err, "remove set %" PRIu64, set);
+    if (rc == FTKIT_OK && !err && still)
+        rc = still->ask(still->arg);
+    if (rc == FTKIT_OK && !err)
+        rc = ftk_h5_clear(ctxfd, set, fd, NULL, &stays);
+    close(fd);
+    return rc;
+}
+
+int ftk_h5_drop(const char *dir, const char *context, uint64_t set, uint64_t flush,
+    const struct ftk_still *still)
+{
+    const int ctxfd = ftk_sets_dir_open(dir, context);
+    if (ctxfd < 0)
+        return ftk_fail_errno(errno, "sets of '%s' in %s", context, dir);
+    const int rc = drop(ctxfd, set, flush, still);
+    close(ctxfd);
+    return rc;
 }

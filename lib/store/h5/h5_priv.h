@@ -11,7 +11,7 @@
  *     h5_learn.c   parts that other processes have written
  *     h5_complete.c  completeness
  *     h5_set.c     directories: names, numbers, removing
- *     h5_make.c    the directory of a new set
+ *     h5_make.c    the directory of a new set, and of an attempt that is given up
  *     h5_commit.c  making a set complete
  *     h5_level.c   the operations of the level (store/level_ops.h)
  *     h5_survey.c, h5_verify.c, h5_compare.c, h5_mend.c   for h5_offline.h */
