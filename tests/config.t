@@ -181,6 +181,17 @@ for my $scheme (sort keys %times) {
             "$scheme, $place: multiples of the registered bytes") or diag(explain($level));
     }
 }
+# each writer with other ranks has a segment of one of them, and a ring in the background
+for my $case ([true => 0, 1], [true => 1, 1], [true => 2, 2], [true => 6, 2], [true => 8, 0], [false => 0, 4], [false => 1, 1],
+    [false => 3, 3], [false => 8, 0]) {
+    my ($behind, $writers, $more) = @$case;
+    my $most = sub {
+        return job_of({ FTKIT_LEVEL_HDF5_ASYNCHRONOUS => $behind, FTKIT_LEVEL_HDF5_WRITERS => $_[0] },
+            @eight, '--spares', 0, '--bytes', '1GiB')->{node_most_bytes};
+    };
+    my $one = $job->{file_set_bytes} / 64 + ($behind eq 'true' ? 8 << 20 : 0);
+    is(($most->($writers) - $most->(1000)) / $one, $more, "asynchronous = $behind, writers = $writers: memory of the writers");
+}
 is($job->{file_most_bytes}, 3 * $job->{file_set_bytes}, 'files: those that are kept, and one more');
 cmp_ok($job->{file_set_bytes} / 2**36, '<', 1.001, '... of the size of the data');
 config({ FTKIT_CHECKPOINT_PERIOD => '20 calls', FTKIT_LEVEL_HDF5_EVERY => '6 sets' }, '--ranks', 4);

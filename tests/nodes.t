@@ -16,7 +16,8 @@ ulfm_only();
 asleep_in_waits();
 plan(skip_all => 'needs the right to make name spaces') if !nodes_possible();
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
-my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
+    FTKIT_LEVEL_HDF5_WRITERS => 1); # one rank of a node sends to the other
 my @two = ('--no-relaunch', '--emulate-nodes', '2');
 my @three = ('--no-relaunch', '--emulate-nodes', '3');
 

@@ -7,6 +7,7 @@
 #include "config.h"
 #include "core/teams.h"
 #include "set/period.h"
+#include "set/writers.h"
 #include "store/ring.h"
 
 #define NOMINAL ((uint64_t)1 << 30) /* bytes of a rank, when they are not given */
@@ -120,6 +121,16 @@ static uint64_t in_memory(const struct ftk_job_level *l, uint64_t set, bool peak
     return l->in_memory ? times * set : 0;
 }
 
+/* Bytes of the ranks of a node that write for others: the segment of another rank, and the ring. */
+static uint64_t at_writers(const struct ftk_job *job, int ranks)
+{
+    const bool behind = job->held > 0;
+    const int groups =
+        ftk_writers_groups(job->cfg, behind ? FTK_WRITES_BEHIND : FTK_WRITES_NOW, ranks);
+    const int more = ranks - groups < groups ? ranks - groups : groups; /* groups of several */
+    return (uint64_t)more * (job->segment + (behind ? FTK_RING_BLOCKS * FTK_RING_BLOCK : 0));
+}
+
 static void measure_node(struct ftk_job *job, int node, const uint64_t *mem, const uint64_t *local)
 {
     const struct ftk_world *w = &job->w;
@@ -137,8 +148,8 @@ static void measure_node(struct ftk_job *job, int node, const uint64_t *mem, con
             slots += in_memory(m, mem[r], true);
         slots += w->level[FTK_LEVEL_LOCAL].outlives ? in_memory(l, local[r], true) : 0;
     }
-    if (peak > 0 && job->cfg->h5_enabled) /* the writer of the node: the segment of another rank */
-        peak += job->segment + (job->held > 0 ? FTK_RING_BLOCKS * FTK_RING_BLOCK : 0);
+    if (job->cfg->h5_enabled)
+        peak += at_writers(job, w->first[node + 1] - w->first[node]);
     job->node_steady = steady > job->node_steady ? steady : job->node_steady;
     job->node_peak = peak > job->node_peak ? peak : job->node_peak;
     job->node_slots = slots > job->node_slots ? slots : job->node_slots;

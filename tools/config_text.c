@@ -55,7 +55,7 @@ static void print_memory(const struct ftk_job *job, FILE *out)
         fprintf(out, "  %-13s %s more while a set is written to the file system\n", "files", text);
     times_text(job, job->segment, text);
     if (c->h5_enabled)
-        fprintf(out, "  %-13s %s more at the rank that writes for its node\n", "", text);
+        fprintf(out, "  %-13s %s more at each rank that writes for others\n", "", text);
     ftk_bytes_text((uint64_t)c->log_memory, log);
     if (job->teams > 0)
         fprintf(out, "  %-13s up to %s more (log.memory)\n", "message log", log);

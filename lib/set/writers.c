@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "core/context.h"
 #include "replica/planes.h"
 
 /* While the program waits, several writers use the memory bandwidth of the node and a parallel file
@@ -12,11 +13,10 @@
  * system more than they save.  Helper threads share the cores with the program. */
 enum { AUTO_NOW = 4, AUTO_BEHIND = 1 };
 
-/* The number of groups of n ranks. */
-static int groups_of(const struct ftkit_ctx *ctx, enum ftk_writes when, int n)
+int ftk_writers_groups(const struct ftk_config *cfg, enum ftk_writes when, int n)
 {
     const int automatic = when == FTK_WRITES_NOW ? AUTO_NOW : AUTO_BEHIND;
-    const int wanted = ctx->cfg.h5_writers > 0 ? ctx->cfg.h5_writers : automatic;
+    const int wanted = cfg->h5_writers > 0 ? cfg->h5_writers : automatic;
     return wanted < n ? wanted : n;
 }
 
@@ -41,7 +41,7 @@ struct ftk_writers_place ftk_writers_place(
         n += ctx->domain[r] == ctx->domain[rank];
     }
     struct ftk_writers_place p = { .writer = rank };
-    p.member = number_of(at, n, groups_of(ctx, when, n), &p.nranks);
+    p.member = number_of(at, n, ftk_writers_groups(&ctx->cfg, when, n), &p.nranks);
     for (int back = p.member; back > 0; back -= ctx->domain[p.writer] == ctx->domain[rank])
         p.writer--;
     return p;
@@ -73,7 +73,7 @@ static void put(int rank, int first, int number, int *writer, int *member)
 static void list_domain(const struct ftkit_ctx *ctx, enum ftk_writes when, const struct place *all,
     int n, int *writer, int *member)
 {
-    const int g = groups_of(ctx, when, n);
+    const int g = ftk_writers_groups(&ctx->cfg, when, n);
     for (int i = 0; i < n; i++) {
         int nranks;
         const int number = number_of(i, n, g, &nranks);

@@ -8,10 +8,15 @@
 #ifndef FTK_WRITERS_H
 #define FTK_WRITERS_H
 
-#include "core/context.h"
+#include "core/config.h"
+
+struct ftkit_ctx;
 
 /* Who writes: the ranks themselves, while the program waits, or their helper threads. */
 enum ftk_writes { FTK_WRITES_NOW, FTK_WRITES_BEHIND };
+
+/* The number of groups of n ranks of a domain. */
+int ftk_writers_groups(const struct ftk_config *cfg, enum ftk_writes when, int n);
 
 /* The place of a rank among the groups. */
 struct ftk_writers_place {

@@ -39,7 +39,7 @@ sub one_job
     my ($kind, $scheme, $fault, $spares) = @_;
     my $env = { FTKIT_LEVEL_MEMORY_SCHEME => $scheme, FTKIT_CHECKPOINT_PERIOD => '5 calls',
         FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 sets',
-        FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
+        FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_WRITERS => 1,
         $kind eq 'causal' ? (FTKIT_LOG_DETERMINANTS => 'causal') : (),
         $kind eq 'apart' ? (FTKIT_CHECKPOINT_LINE => 'apart') : () };
     my %o = (spares => $spares, env => $env, fault => $fault, timeout => 100);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/context.h"
 #include "set/writers.h"
 
 #define MAX_RANKS 64
