@@ -446,10 +446,10 @@ static inline void write_file(const char *path, const void *text, size_t bytes)
 
 static inline char *read_file(const char *path, size_t *bytes)
 {
-    struct stat st;
+    struct stat st = { 0 };
     int fd = open(path, O_RDONLY);
     assert_true(fd >= 0 && fstat(fd, &st) == 0);
-    char *text = malloc((size_t)st.st_size);
+    char *text = malloc((size_t)st.st_size + 1);
     assert_non_null(text);
     assert_int_equal(read(fd, text, (size_t)st.st_size), st.st_size);
     close(fd);

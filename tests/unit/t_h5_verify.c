@@ -159,14 +159,14 @@ static void flipped_bits(void **state)
 static void damage_is_named(void **state)
 {
     (void)state;
-    extra_bytes = 100 * BLOCK;
+    extra_bytes = (size_t)100 * BLOCK;
     CHECK_RC(FTKIT_OK, write_set(1));
     char path[FTK_PATH_MAX];
     snprintf(path, sizeof path, "%s", path_of(1, "part-00000.h5"));
     off_t at = place_of(1, "part-00000.h5", 2, "extra");
-    flip(path, at + 50 * BLOCK, 3);
-    flip(path, at + 50 * BLOCK + 9, 3);
-    flip(path, at + 70 * BLOCK, 3);
+    flip(path, at + (off_t)50 * BLOCK, 3);
+    flip(path, at + (off_t)50 * BLOCK + 9, 3);
+    flip(path, at + (off_t)70 * BLOCK, 3);
     assert_int_equal(verify(1), 2);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(told[i].code, FTKIT_ERR_CORRUPT);
@@ -305,7 +305,7 @@ static void regions_alone(void **state)
 static void restart_checks_blocks(void **state)
 {
     (void)state;
-    const size_t bytes = 70 * BLOCK + 100;
+    const size_t bytes = (size_t)70 * BLOCK + 100;
     extra_bytes = bytes;
     CHECK_RC(FTKIT_OK, write_set(1));
     const off_t at = place_of(1, "part-00001.h5", 1, "extra");
