@@ -21,6 +21,7 @@ my @reasons = (
     ['no process for a lost rank' => qr/spares? left: the job has to be relaunched|too few spares/],
     ['repairs without progress' => qr/has died \d+ times at the same call|\(recover\.attempts\)/],
     ['the watchdog ends the job' => qr/a repair has not ended for [\d.]+ s|: ending the job/],
+    ['the last set is lost' => qr/needs a new start of the job/],
     ['no record of set-up is left' => qr/record of its set-up could not be read/],
     ['a set cannot be read' => qr/no usable set|is damaged, wherever/],
 );
@@ -47,7 +48,7 @@ sub crashes {
 # Reasons that the loss of one process, or of one node, is none for.  A spawn can hang (docs/limits.md).
 my %several = map { $_ => 1 } 'no copy is left', 'all ranks lost', 'no process for a lost rank',
     'repairs without progress', 'a set cannot be read', 'no record of set-up is left',
-    'before a context was opened';
+    'before a context was opened', 'the last set is lost';
 
 # Why a job must not have stopped for this reason; or ''.
 sub duty {
