@@ -56,14 +56,13 @@ static void say_warnings(const struct ftk_config *cfg)
     }
 }
 
-/* Keep the error handler of comm in ctx->base, a communicator without other processes.  The program
- * may have attributes on MPI_COMM_SELF, and a duplicate would copy them. */
+/* Keep the error handler of comm in ctx->base, a communicator without other processes. */
 static int keep_handler(struct ftkit_ctx *ctx, MPI_Comm comm)
 {
     MPI_Errhandler h;
     int rc = MPI_Comm_get_errhandler(comm, &h);
     if (rc == MPI_SUCCESS)
-        rc = MPI_Comm_split(MPI_COMM_SELF, 0, 0, &ctx->base); /* without attributes */
+        rc = ftk_mpi_alone(&ctx->base);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(ctx->base, h);
     if (rc == MPI_SUCCESS && h != MPI_ERRORS_ARE_FATAL && h != MPI_ERRORS_RETURN)

@@ -37,6 +37,13 @@ int ftk_mpi_shrink(MPI_Comm comm, MPI_Comm *live);
  * has passed mine != 0 and no member has failed before that, else 0. */
 int ftk_mpi_agree(MPI_Comm comm, int mine, int *all);
 
+/* Make a communicator of this process alone.  The program may have attributes on MPI_COMM_SELF: a
+ * duplicate would call their copy functions. */
+static inline int ftk_mpi_alone(MPI_Comm *comm)
+{
+    return MPI_Comm_split(MPI_COMM_SELF, 0, 0, comm);
+}
+
 /* Free a communicator.  One on which processes have agreed (ftk_mpi_agree(), and the first argument
  * of ftk_mpi_shrink()) is freed by ftk_mpi_free_agreed().  MPI_COMM_NULL: no effect; after an error
  * the communicator is only not freed.  *comm becomes MPI_COMM_NULL. */

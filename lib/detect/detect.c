@@ -401,8 +401,7 @@ static int guard_world(void)
 static int remember_handler(MPI_Comm base)
 {
     MPI_Errhandler h;
-    const bool first = last_base == MPI_COMM_NULL; /* no duplicate: it would have attributes */
-    int rc = first ? MPI_Comm_split(MPI_COMM_SELF, 0, 0, &last_base) : MPI_SUCCESS;
+    int rc = last_base == MPI_COMM_NULL ? ftk_mpi_alone(&last_base) : MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_get_errhandler(base, &h);
     if (rc == MPI_SUCCESS)

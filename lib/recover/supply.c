@@ -164,8 +164,7 @@ static struct spawned spawn(const struct ftkit_ctx *ctx, int program, int n, MPI
     find_command(&ctx->programs, program, &c, &text);
     snprintf(below, sizeof below, DIRECTORY "=%s", ctx->programs.directory);
     char **args = ftk_command_spawn(&c, ctx->programs.n > 0 ? below : NULL, &command);
-    /* errors of MPI_COMM_SELF end the process; a duplicate may have attributes of the program */
-    int rc = MPI_Comm_split(MPI_COMM_SELF, 0, 0, &self);
+    int rc = ftk_mpi_alone(&self); /* errors of MPI_COMM_SELF end the process */
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
