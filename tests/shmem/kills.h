@@ -34,4 +34,20 @@ static void place(int step)
     }
 }
 
+/* A checkpoint has found lost PEs: substitutes take their places.  Returns when all are back. */
+static inline void restart_lost(int step)
+{
+    int *pes, *why;
+    size_t n;
+    shmem_query_fault(&pes, &why, &n);
+    place(step);
+    shmem_restart_pes(pes, n);
+    place(step);
+    shmem_barrier_all();
+    for (size_t i = 0; shmem_my_pe() == 0 && i < n; i++)
+        printf("lost %d %d\n", pes[i], why[i]);
+    free(pes);
+    free(why);
+}
+
 #endif

@@ -1,5 +1,4 @@
-/* A sort by buckets and a pipeline, in the loop of listing 4.1: what programs such as ISx and the
- * Parallel Research Kernels do with SHMEM.
+/* A sort by buckets and a pipeline, in the loop of listing 4.1.
  *
  *   sort [STEPS]
  *
@@ -128,17 +127,7 @@ int main(int argc, char **argv)
         places = 100;
         place(step);
         if (shmem_checkpoint_all() != SHMEM_FT_SUCCESS) {
-            int *pes, *why;
-            size_t n;
-            shmem_query_fault(&pes, &why, &n);
-            place(step);
-            shmem_restart_pes(pes, n);
-            place(step);
-            shmem_barrier_all();
-            for (size_t i = 0; shmem_my_pe() == 0 && i < n; i++)
-                printf("lost %d %d\n", pes[i], why[i]);
-            free(pes);
-            free(why);
+            restart_lost(step);
         } else if (step < steps) {
             places = 0;
             sort();
