@@ -175,9 +175,10 @@ static struct others count_others(const struct ftk_state *s, const struct ftk_pr
 }
 
 /* Add the new ranks.  Returns the number of ranks and their children: a child may hold a pipe of
- * mpirun open, and mpirun then waits for the child.  A process of which the environment is hidden
- * may be one.  A spawned process that has not joined does not count: without the ranks that have
- * spawned it, it never will.  *others, if not NULL: the other processes, if no such one is left. */
+ * mpirun open, and mpirun then waits for the child.  A process with a hidden environment counts:
+ * the process may be a rank.  A spawned process that has not joined does not count: without the
+ * ranks that have spawned the process, it never joins.  *others, if not NULL, gets the numbers of
+ * the other processes; they have a meaning when the result is 0. */
 static size_t scan(struct ftk_ranks *w, const struct ftk_state *s, struct others *others)
 {
     struct ftk_proc *p;
@@ -274,10 +275,9 @@ static bool has_seen(const struct ftk_ranks *w)
     return false;
 }
 
-/* No rank is there: for how long must this be so, until the job has ended?  -1: a rank may still
- * come, or one is there and has hidden its environment.  A process between fork() and exec() has no
- * environment of a rank yet, but this lasts shortly; for emulated nodes the process looks like a
- * daemon. */
+/* No rank is there.  Returns the seconds without a rank after which the job counts as ended; -1: a
+ * rank may still come.  A process between fork() and exec() does not have the environment of a rank
+ * yet, but only for a short time.  On an emulated node such a process looks like a daemon. */
 static double patience_s(
     const struct ftk_ranks *w, const struct ftk_state *s, const struct others *others)
 {

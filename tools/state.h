@@ -55,7 +55,7 @@ struct ftk_state_facts {
     uint64_t halted;    /* durable set of the halt, 0: none */
     uint64_t set;       /* newest durable set, 0: none */
     int nsets;          /* number of sets that have become durable */
-    bool ordered;       /* mpirun has told its daemons to start the processes */
+    bool ordered;       /* mpirun has sent its daemons the order to start the processes */
     long mpirun;        /* its process number, as its lines say, 0: not known */
     bool early_loss;    /* mpirun has survived the loss of a node before the processes have met */
 };

@@ -35,7 +35,7 @@ static const struct ftk_part *serving(const struct ftk_part *p)
     return p->serves ? p->serves() : p;
 }
 
-void ftk_parts_look_for(void)
+void ftk_parts_list_progress(void)
 {
     size_t n = 0;
     for (const struct ftk_part *const *p = ftk_parts.v; *p; p++)
@@ -63,7 +63,7 @@ void ftk_parts_register(const struct ftk_part *const *all, size_t n)
             t->turn[turn++] = p->turn;
         t->announces += p->announces;
     }
-    ftk_parts_look_for();
+    ftk_parts_list_progress();
 }
 
 /* The body of a function that asks the parts until one of them fails. */

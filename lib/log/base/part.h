@@ -86,8 +86,8 @@ struct ftk_part {
 
     /* One look in a wait, while no set is written: what the program has begun goes on. */
     void (*progress)(void);
-    /* Whether the part needs no progress until it calls ftk_parts_look_for(); NULL: it always needs
-     * progress.  A look of a wait is as short as the list of parts that need it. */
+    /* Whether the part needs no progress now; NULL: it always needs progress.  A part that becomes
+     * idle, or is idle no more, calls ftk_parts_list_progress().  So most looks are short. */
     bool (*idle)(void);
     /* One look in any wait, also while a set is written: give other ranks what they wait for. */
     void (*serve)(void);
@@ -260,8 +260,8 @@ int ftk_parts_finish(void);
 bool ftk_parts_send(void);
 bool ftk_parts_may_sleep(void);
 
-/* Ask the parts again whether they need progress (`idle`).  Not inside a look of a wait. */
-void ftk_parts_look_for(void);
+/* List the parts that need progress: those that are not idle now.  Not inside a look of a wait. */
+void ftk_parts_list_progress(void);
 
 static inline void ftk_parts_progress(void)
 {

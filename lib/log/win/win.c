@@ -123,7 +123,7 @@ void ftk_win_publish(struct ftk_win *w)
     ftk_vcomm_keep(w->vc);
     w->next = ftk_wins;
     ftk_wins = w;
-    ftk_parts_look_for();
+    ftk_parts_list_progress();
 }
 
 static void unlink_from_list(const struct ftk_win *w)
@@ -133,7 +133,7 @@ static void unlink_from_list(const struct ftk_win *w)
             *p = w->next;
             break;
         }
-    ftk_parts_look_for();
+    ftk_parts_list_progress();
 }
 
 void ftk_win_unpublish(struct ftk_win *w)
