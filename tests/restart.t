@@ -99,7 +99,7 @@ for my $of (['h5.part.fsync:3', 'the fourth part'], ['h5.master.write:0', 'the m
     remove_tree($dir);
 }
 survives('what was written of a set cannot be removed: the run goes on', env => \%files, faults => 2,
-    fault => 'h5.part.fsync:2:3:ENOSPC,h5.drop:0:1:EIO', like => qr/no space left.*was not removed: /s);
+    fault => 'h5.part.fsync:2:3:ENOSPC,h5.drop:0:1:EIO', like => qr/\A(?=.*no space left).*was not removed: /s);
 survives('no set could be written for a while, then the job is lost', env => \%files,
     run => [], faults => 7, like => qr/restored set \d+ from files/,
     fault => 'h5.part.write:0:9:ENOSPC,h5.part.fsync:0:3:EIO,h5.part.fsync:0:4:EIO,'
