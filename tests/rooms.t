@@ -89,7 +89,9 @@ if (!(builds('the library is built with one file and one line more for each', 90
     exit 1;
 }
 mkdir "$here/objects";
-symlink("$here/build/flt", "$here/objects/rel") or die "symlink: $!\n";
+# sources with fault points have their objects in flt, all others in rel
+system("cp -a '$here/build/rel' '$here/objects/rel' && cp -a '$here/build/flt/.' '$here/objects/rel/'") == 0
+    or die "cp\n";
 my $layers = `cd '$here' && scripts/layers objects 2>&1`;
 is($?, 0, '... and no file of these refers upward') or diag($layers);
 like($layers, qr/^layers: \d\d+ files, /m, '... as a look at them says');
