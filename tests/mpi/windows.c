@@ -380,12 +380,13 @@ static void end_of_kept(const struct foreign *f)
         MPI_Win_flush(1, w.all);
     }
     MPI_Win_unlock_all(w.all);
-    if (f->rank > 0)
-        return;
-    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, w.all);
-    MPI_Get(&seen, 1, MPI_INT64_T, 1, MANY, 1, MPI_INT64_T, w.all);
-    MPI_Win_unlock(1, w.all);
-    w.state[1] += seen != (f->nranks - INT64_C(1)) * TIMES;
+    if (f->rank == 0) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, w.all);
+        MPI_Get(&seen, 1, MPI_INT64_T, 1, MANY, 1, MPI_INT64_T, w.all);
+        MPI_Win_unlock(1, w.all);
+        w.state[1] += seen != (f->nranks - INT64_C(1)) * TIMES;
+    }
+    MPI_Barrier(f->comm); /* rank 1 reads its window for the verdict */
 }
 
 /* The request of the step before is in the set. */
