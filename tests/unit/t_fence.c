@@ -68,12 +68,17 @@ static void others(enum what what)
     look(seen);
 }
 
-/* The set is what the others have made of it. */
-static void is_theirs(enum what what)
+static void is_as_seen(void)
 {
     char now[sizeof seen];
     look(now);
     assert_string_equal(now, seen);
+}
+
+/* The set is what the others have made of it. */
+static void is_theirs(enum what what)
+{
+    is_as_seen();
     if (what == COMMIT)
         CHECK_RC(FTKIT_OK, verify_set(SET));
     else
@@ -391,6 +396,27 @@ static void drops_its_own(void **state)
     assert_int_equal(handles(), before);
 }
 
+/* Two sets of an attempt have the same mark: the sets that the program waits for in one epoch. */
+static void drops_one_set(void **state)
+{
+    (void)state;
+    const int before = handles();
+    leave(PARTS);
+    CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, SET + 1, LATE, NULL));
+    CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, SET - 1, LATE, NULL));
+    look(seen);
+    CHECK_RC(FTKIT_OK, ftk_h5_drop(dir, CONTEXT, SET + 1, LATE, NULL));
+    is_as_seen();
+    assert_false(exists(path_of(SET + 1, "")));
+    CHECK_RC(FTKIT_OK, ftk_h5_marked(dir, CONTEXT, SET - 1, LATE));
+    CHECK_RC(FTKIT_OK, ftk_h5_drop(dir, CONTEXT, SET + 1, LATE, NULL)); /* not there */
+    is_as_seen();
+    CHECK_RC(FTKIT_OK, ftk_h5_drop(dir, CONTEXT, SET, LATE, NULL));
+    assert_false(exists(path_of(SET, "")));
+    CHECK_RC(FTKIT_OK, ftk_h5_marked(dir, CONTEXT, SET - 1, LATE));
+    assert_int_equal(handles(), before);
+}
+
 /* Others make the set again while this process stands still in the call. */
 static void dropper_comes_back(void **state)
 {
@@ -462,6 +488,6 @@ int main(void)
     const struct CMUnitTest tests[] = { TEST(maker_comes_back), TEST(maker_asks),
         TEST(maker_asks_again), TEST(writer_is_faster), TEST(foreign_file), TEST(writer_comes_back),
         TEST(writer_comes_late), TEST(committer_comes_back), TEST(own_attempt), TEST(drops_its_own),
-        TEST(dropper_comes_back), TEST(dropper_asks) };
+        TEST(drops_one_set), TEST(dropper_comes_back), TEST(dropper_asks) };
     return cmocka_run_group_tests(tests, make_work, remove_work);
 }
