@@ -41,7 +41,7 @@ static char seen[2048];
 
 static void look(char text[sizeof seen])
 {
-    struct dirent **e;
+    struct dirent **e = NULL;
     struct stat st;
     size_t at = 0;
     const int n = scandir(path_of(SET, ""), &e, NULL, alphasort);
