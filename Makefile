@@ -98,10 +98,11 @@ CALLS_OBJ := $(if $(filter ulfm,$(MPI_KIND)),$(GEN)/mpi_calls.o)
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/rel/%.o) $(CALLS_OBJ)
 # a checksum of the sources: ranks of different builds do not understand each other
 SOURCES := $(sort $(wildcard include/*.h lib/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch]))
-# only these have other objects in tests; of the headers only lib/core/ftk.h names fault points (tests/lint.t)
+# sources that name a fault point have a second object, for tests.  Of the headers only lib/core/ftk.h names
+# fault points (tests/lint.t), so the objects of the other sources are the same.
 FAULT_SRC := $(shell grep -lE 'FTK_FAULT|ftk_fault_' $(LIB_SRC))
-TEST_OBJ = $(FAULT_SRC:%.c=$(BUILD)/flt/%.o) $(patsubst %.c,$(BUILD)/rel/%.o,$(filter-out $(FAULT_SRC),$(LIB_SRC))) \
-    $(CALLS_OBJ)
+TEST_OBJ = $(FAULT_SRC:%.c=$(BUILD)/flt/%.o) $(CALLS_OBJ) \
+    $(patsubst %.c,$(BUILD)/rel/%.o,$(filter-out $(FAULT_SRC),$(LIB_SRC)))
 
 # libftkit_mpi gives the program's calls to the log: there is none without ULFM
 LIBS := libftkit $(if $(filter ulfm,$(MPI_KIND)),libftkit_mpi)

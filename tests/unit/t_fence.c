@@ -68,6 +68,7 @@ static void others(enum what what)
     look(seen);
 }
 
+/* Nothing has changed in the directory of the set since look(seen). */
 static void is_as_seen(void)
 {
     char now[sizeof seen];
@@ -396,7 +397,7 @@ static void drops_its_own(void **state)
     assert_int_equal(handles(), before);
 }
 
-/* Two sets of an attempt have the same mark: the sets that the program waits for in one epoch. */
+/* The sets of one attempt have the same mark.  A drop removes only the set with its number. */
 static void drops_one_set(void **state)
 {
     (void)state;
