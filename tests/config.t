@@ -183,14 +183,16 @@ for my $scheme (sort keys %times) {
 }
 # each writer with other ranks has a segment of one of them, and a ring in the background
 for my $case ([true => 0, 1], [true => 1, 1], [true => 2, 2], [true => 6, 2], [true => 8, 0], [false => 0, 4], [false => 1, 1],
-    [false => 3, 3], [false => 8, 0]) {
-    my ($behind, $writers, $more) = @$case;
-    my $most = sub {
+    [false => 3, 3], [false => 8, 0], [false => 0, 1, '64KiB'], [false => 0, 2, '256KiB']) {
+    my ($behind, $writers, $more, $bytes) = (@$case, '1GiB');
+    my $of = sub {
         return job_of({ FTKIT_LEVEL_HDF5_ASYNCHRONOUS => $behind, FTKIT_LEVEL_HDF5_WRITERS => $_[0] },
-            @eight, '--spares', 0, '--bytes', '1GiB')->{node_most_bytes};
+            @eight, '--spares', 0, '--bytes', $bytes);
     };
-    my $one = $job->{file_set_bytes} / 64 + ($behind eq 'true' ? 8 << 20 : 0);
-    is(($most->($writers) - $most->(1000)) / $one, $more, "asynchronous = $behind, writers = $writers: memory of the writers");
+    my ($some, $all) = ($of->($writers), $of->(1000));
+    my $one = $all->{file_set_bytes} / 64 + ($behind eq 'true' ? 8 << 20 : 0);
+    is(($some->{node_most_bytes} - $all->{node_most_bytes}) / $one, $more,
+        "asynchronous = $behind, writers = $writers, $bytes: memory of the writers");
 }
 is($job->{file_most_bytes}, 3 * $job->{file_set_bytes}, 'files: those that are kept, and one more');
 cmp_ok($job->{file_set_bytes} / 2**36, '<', 1.001, '... of the size of the data');

@@ -43,14 +43,17 @@ survives('all ranks killed: ftkit run relaunches', env => \%files, run => [], fa
 survives('... from compressed files', run => [], faults => 4,
     env => { %files, FTKIT_LEVEL_HDF5_COMPRESS => 'deflate' },
     fault => 'app.mid:*:14:kill', like => qr/restored set 5 from files/);
-for my $of ([0, '0 1 2 3'], [1, '0'], [2, '0 2'], [3, '0 2 3'], [9, '0 1 2 3']) {
-    mkdir(my $dir = scratch() . "/writers-$of->[0]");
-    survives("... from files of writers = $of->[0]", run => [], faults => 4,
-        env => { %files, FTKIT_LEVEL_HDF5_WRITERS => $of->[0], FTKIT_LEVEL_HDF5_KEEP => 20,
+# writers = 0: one of a small set, four from 1 MiB of a rank on, the largest (-g: rank 3 has more)
+my @mebibytes = (solver => ['-n', '200000', '-s', '20']);
+for my $of ([0, '0'], [0, '0 1 2 3', @mebibytes], [0, '0 1 2 3', solver => ['-g', '5']], [1, '0', @mebibytes], [2, '0 2'], [3, '0 2 3'], [9, '0 1 2 3']) {
+    my ($writers, $wrote, @solver) = @$of;
+    mkdir(my $dir = scratch() . "/writers-$writers");
+    survives("... from files of writers = $writers" . (@solver ? ', large' : ''), run => [], faults => 4, @solver,
+        env => { %files, FTKIT_LEVEL_HDF5_WRITERS => $writers, FTKIT_LEVEL_HDF5_KEEP => 20,
             FTKIT_LEVEL_HDF5_DIRECTORY => $dir },
         fault => 'app.mid:*:14:kill', like => qr/restored set 5 from files/);
     my ($set) = glob("$dir/default.ftkit/set-0000000005");
-    is(join(' ', map { /part-0*(\d+)\.h5$/ ? $1 : () } sort(glob("$set/*"))), $of->[1],
+    is(join(' ', map { /part-0*(\d+)\.h5$/ ? $1 : () } sort(glob("$set/*"))), $wrote,
         '... these ranks have written');
     remove_tree($dir);
 }

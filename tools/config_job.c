@@ -125,8 +125,8 @@ static uint64_t in_memory(const struct ftk_job_level *l, uint64_t set, bool peak
 static uint64_t at_writers(const struct ftk_job *job, int ranks)
 {
     const bool behind = job->held > 0;
-    const int groups =
-        ftk_writers_groups(job->cfg, behind ? FTK_WRITES_BEHIND : FTK_WRITES_NOW, ranks);
+    const int groups = ftk_writers_groups(
+        job->cfg, behind ? FTK_WRITES_BEHIND : FTK_WRITES_NOW, ranks, job->segment);
     const int more = ranks - groups < groups ? ranks - groups : groups; /* groups of several */
     return (uint64_t)more * (job->segment + (behind ? FTK_RING_BLOCKS * FTK_RING_BLOCK : 0));
 }

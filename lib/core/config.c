@@ -227,8 +227,8 @@ static const struct key keys[] = {
     { "level.hdf5", "keep", AT(h5_keep), INT(1, 1e6), "2", "1 to 1000000",
         "Number of complete sets to keep; older ones are removed." },
     { "level.hdf5", "writers", AT(h5_writers), INT(0, 1e6), "0", "0 to 1000000",
-        "Ranks of a node that write a file each, and collect for the others; 0: four where the "
-        "program waits, one in the background." },
+        "Ranks of a node that write a file each, and collect for the others; 0: up to four where "
+        "the program waits, for files of 1 MiB or more, one in the background." },
     { "level.hdf5", "asynchronous", AT(h5_async), BOOL, "true", BOOL_TEXT,
         "Whether a helper thread writes the sets while the program goes on; without a memory "
         "level or a thread-safe HDF5 the program waits." },

@@ -197,12 +197,15 @@ static int drain(struct collecting *c)
 static int write_part(struct collecting *c, uint32_t part, struct ftk_manifest_part *out)
 {
     struct ftkit_ctx *ctx = c->ctx;
+    int nsegs = 0;
+    for (int r = 0; r < ctx->nranks; r++)
+        nsegs += c->writer[r] == ctx->rank;
     const struct ftk_part_job job = { .dir = ctx->cfg.h5_dir,
         .context = ctx->cfg.name,
         .set = c->own->set,
         .flush = ctx->epoch_id,
         .part = part,
-        .nsegs = ftk_writers_place(ctx, ctx->rank, FTK_WRITES_NOW).nranks,
+        .nsegs = nsegs,
         .deflate = ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
         .next = next_collected,
         .arg = c };
@@ -284,24 +287,48 @@ static void drop_set(struct ftkit_ctx *ctx, uint64_t set, int code)
     (void)ftk_fail(code, "%s", why); /* the detail of the call */
 }
 
+/* Rank 0 makes the directory; *bytes: of the largest segment.  All ranks return the same. */
+static int make_set(struct ftk_chan *ch, const struct ftk_mem_seg *own, uint64_t *bytes)
+{
+    enum { WORD_ERROR, WORD_BYTES };
+    struct ftkit_ctx *ctx = ch->ctx;
+    const struct ftk_still still = { ftk_durable_own_behind, ctx };
+    struct ftk_vote v;
+    int made = FTKIT_OK;
+    if (ctx->rank == 0)
+        made = ftk_durable_own(ctx, true);
+    if (ctx->rank == 0 && made == FTKIT_OK)
+        made = ftk_sets_begin(ftk_sets_level(ctx->cfg.h5_level), ctx->cfg.h5_dir, ctx->cfg.name,
+            own->set, ctx->epoch_id, &still);
+    if (made == FTKIT_ERR_PEER) /* all ranks learn of a failure anyway */
+        return made;
+    ftk_vote_init(&v);
+    v.min[WORD_ERROR] = made;
+    v.min[WORD_BYTES] = -(int64_t)own->bytes; /* the vote finds the smallest */
+    const int rc = ftk_vote(ch, ctx->nranks, &v);
+    if (rc != FTKIT_OK)
+        return rc;
+    *bytes = (uint64_t)-v.min[WORD_BYTES];
+    if (made == FTKIT_OK && v.min[WORD_ERROR] != FTKIT_OK)
+        return ftk_fail((int)v.min[WORD_ERROR],
+            "making the directory of the set failed on another rank: %s",
+            ftkit_strerror((int)v.min[WORD_ERROR]));
+    return (int)v.min[WORD_ERROR];
+}
+
 static int write_set(struct ftk_chan *ch, const struct ftk_mem_seg *own, int *writer,
     struct ftk_manifest_part *parts)
 {
     struct ftkit_ctx *ctx = ch->ctx;
     struct collecting c = { .ctx = ctx, .ch = ch, .own = own, .writer = writer };
     struct ftk_manifest_part mine;
-    const struct ftk_still still = { ftk_durable_own_behind, ctx };
-    int rc = FTKIT_OK;
+    uint64_t bytes;
     memset(&mine, 0, sizeof mine);
     (void)FTK_FAULT("durable.begin");
-    if (ctx->rank == 0)
-        rc = ftk_durable_own(ctx, true);
-    if (ctx->rank == 0 && rc == FTKIT_OK)
-        rc = ftk_sets_begin(ftk_sets_level(ctx->cfg.h5_level), ctx->cfg.h5_dir, ctx->cfg.name,
-            own->set, ctx->epoch_id, &still);
-    rc = ftk_agree(ch, rc, "making the directory of the set failed on another rank");
+    int rc = make_set(ch, own, &bytes);
     if (rc != FTKIT_OK)
         return rc;
+    ftk_writers_list(ctx, FTK_WRITES_NOW, bytes, writer, NULL);
     if (writer[ctx->rank] == ctx->rank)
         rc = write_part(&c, (uint32_t)ctx->rank, &mine);
     else if (writer[ctx->rank] >= 0)
@@ -335,7 +362,6 @@ int ftk_durable_write(struct ftk_chan *ch, uint64_t set)
         (void)ftk_chan_break(ch, MPI_ERR_OTHER, ftk_detail_text());
         return FTKIT_ERR_PEER;
     }
-    ftk_writers_list(ctx, FTK_WRITES_NOW, writer, NULL);
     rc = write_set(ch, own, writer, parts);
     free(writer);
     free(parts);

@@ -61,7 +61,7 @@ static int make_ring(struct ftk_flush_start *s)
 {
     struct ftkit_ctx *ctx = s->ch->ctx;
     struct ftk_flush *fl = &ctx->flush;
-    const struct ftk_writers_place p = ftk_writers_place(ctx, ctx->rank, FTK_WRITES_BEHIND);
+    const struct ftk_writers_place p = ftk_writers_place(ctx, ctx->rank, FTK_WRITES_BEHIND, 0);
     struct ftk_ring_address mine = { 0, 0, 0 };
     ftk_ring_close(fl->ring);
     fl->ring = NULL;
@@ -80,7 +80,7 @@ static void join_ring(struct ftk_flush_start *s)
 {
     struct ftkit_ctx *ctx = s->ch->ctx;
     struct ftk_flush *fl = &ctx->flush;
-    const struct ftk_writers_place p = ftk_writers_place(ctx, ctx->rank, FTK_WRITES_BEHIND);
+    const struct ftk_writers_place p = ftk_writers_place(ctx, ctx->rank, FTK_WRITES_BEHIND, 0);
     if (p.writer >= 0 && p.writer != ctx->rank) {
         const struct ftk_ring_address *of = &s->all.ring[p.writer];
         if (ftk_ring_join(of, p.member, &fl->ring) == FTKIT_OK)
@@ -146,7 +146,7 @@ static int use_facts(const struct ftk_flush_start *s)
         fl->heads[r] = all[r].head;
     }
     if (rc == FTKIT_OK)
-        ftk_writers_list(ctx, FTK_WRITES_BEHIND, NULL, fl->member);
+        ftk_writers_list(ctx, FTK_WRITES_BEHIND, 0, NULL, fl->member);
     if (rc != FTKIT_OK && s->error == FTKIT_OK)
         return ftk_fail(
             rc, "beginning to write the set failed on another rank: %s", ftkit_strerror(rc));

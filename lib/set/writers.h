@@ -8,6 +8,8 @@
 #ifndef FTK_WRITERS_H
 #define FTK_WRITERS_H
 
+#include <stdint.h>
+
 #include "core/config.h"
 
 struct ftkit_ctx;
@@ -15,8 +17,13 @@ struct ftkit_ctx;
 /* Who writes: the ranks themselves, while the program waits, or their helper threads. */
 enum ftk_writes { FTK_WRITES_NOW, FTK_WRITES_BEHIND };
 
-/* The number of groups of n ranks of a domain. */
-int ftk_writers_groups(const struct ftk_config *cfg, enum ftk_writes when, int n);
+/* Where several ranks write by an automatic number, each has at least so many bytes to write, if
+ * the ranks have equal segments: a smaller file costs more than its writer saves. */
+#define FTK_WRITERS_LEAST ((uint64_t)1 << 20)
+
+/* The number of groups of n ranks of a domain.  bytes: of the largest segment of all ranks, the
+ * same number on all ranks; only used while the program waits. */
+int ftk_writers_groups(const struct ftk_config *cfg, enum ftk_writes when, int n, uint64_t bytes);
 
 /* The place of a rank among the groups. */
 struct ftk_writers_place {
@@ -26,10 +33,11 @@ struct ftk_writers_place {
 };
 /* Takes time for each rank of the job. */
 struct ftk_writers_place ftk_writers_place(
-    const struct ftkit_ctx *ctx, int rank, enum ftk_writes when);
+    const struct ftkit_ctx *ctx, int rank, enum ftk_writes when, uint64_t bytes);
 
 /* Fill in the writer of each rank, and its number in its group.  writer, member: [nranks], NULL:
  * not wanted. */
-void ftk_writers_list(const struct ftkit_ctx *ctx, enum ftk_writes when, int *writer, int *member);
+void ftk_writers_list(
+    const struct ftkit_ctx *ctx, enum ftk_writes when, uint64_t bytes, int *writer, int *member);
 
 #endif

@@ -28,6 +28,7 @@ my @repair = qw(repair.shrink repair.shrunk repair.census repair.plan repair.bui
     transfer.sized transfer.done app.callback recover.begin);
 my %background = (FTKIT_LEVEL_HDF5_EVERY => '1 sets');
 my %files = (%background, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
+my @writers = (0, 2, 4); # of a node; 0: one of these small sets
 
 my @flush = qw(flush.submit flush.announced flush.submitted flush.begin flush.block flush.part
     flush.end);
@@ -61,11 +62,13 @@ sub campaign {
     my $want = reference(4);
     for my $i (1 .. $count) {
         my $f = $fault->();
-        my $j = job(n => 4, spares => 4, env => \%files, fault => $f, timeout => 120, %o);
+        my $w = one_of(@writers);
+        my $j = job(n => 4, spares => 4, fault => $f, timeout => 120, %o,
+            env => { %{ $o{env} // \%files }, FTKIT_LEVEL_HDF5_WRITERS => $w });
         $hits += @{ $j->{faults} } > 0;
         next if ($j->{rc} == 0 || died_at_end($j)) && $j->{result} eq $want;
         $bad++;
-        diag("$what, run $i: $f: exit code $j->{rc}\n", substr($j->{log}, 0, 8000));
+        diag("$what, run $i: $f, writers = $w: exit code $j->{rc}\n", substr($j->{log}, 0, 8000));
     }
     is($bad, 0, "$what: $count runs, $hits of them with a failure");
     cmp_ok($hits, '>', $count / 2, "$what: most of the faults came to pass");
