@@ -268,6 +268,37 @@ typedef int ftkit_resize_fn(void **data, size_t count, void *arg);
 FTKIT_API int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t *count,
     MPI_Datatype type, ftkit_resize_fn *resize, void *arg);
 
+/** An object of the program that keeps its items in one piece of memory, and knows where: a
+ * std::vector, an array of an interpreter.  The functions get the arg of
+ * ftkit_register_container(), and do not communicate. */
+typedef struct ftkit_container {
+    size_t size;                            /**< sizeof(ftkit_container) */
+    void *(*data)(void *arg);               /**< the first item; anything if there is none */
+    size_t (*count)(void *arg);             /**< items that the object has */
+    int (*resize)(void *arg, size_t count); /**< let it have so many, of any value; 0: done */
+    size_t bytes;                           /**< of the object itself at arg: debug.check does not
+                                                  report it; 0: not known */
+} ftkit_container;
+
+/**
+ * Register an object whose number of items may differ between checkpoints and between ranks, as
+ * ftkit_register_growing(), with functions in place of variables.
+ *
+ * @param ops   copied by the call
+ * @param arg   given to the functions; the object stays the caller's
+ * @param type  of an item, as for ftkit_register()
+ *
+ * data() and count() are called in every checkpoint, and where a request or a window looks for
+ * its memory; resize() in a restore that needs another number of items.
+ *
+ * Local.  Errors: as ftkit_register(); FTKIT_ERR_ARG: ops is NULL, a function is missing, or size
+ * is not set.
+ * Errors of a restore: FTKIT_ERR_CALLBACK: resize() has failed, or count() is another number
+ * afterwards.
+ */
+FTKIT_API int ftkit_register_container(
+    ftkit_ctx *ctx, const char *name, const ftkit_container *ops, void *arg, MPI_Datatype type);
+
 /** Callbacks for data that are not one flat array.  Each returns 0; any other value fails
  * the call. */
 typedef struct ftkit_serializer {

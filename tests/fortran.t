@@ -31,7 +31,8 @@ sub output
 # ---- the API -----------------------------------------------------------------------------
 
 my $header = slurp("$top/include/ftkit.h");
-my @functions = $header =~ /^FTKIT_API [^;(]*?(ftkit_\w+)\(/mg;
+my @functions = grep { $_ ne 'ftkit_register_container' } # Fortran has variables instead
+    $header =~ /^FTKIT_API [^;(]*?(ftkit_\w+)\(/mg;
 cmp_ok(scalar @functions, '>', 25, 'the header has functions');
 my ($list) = $header =~ /#define FTKIT_STATUS_LIST\(X\)(.*?)\n\n/s;
 my %codes = $list =~ /X\((\w+), (-?\d+),/g;
@@ -53,7 +54,7 @@ $only =~ s/\\n/\n/g;
 my $print = join '', map {"    print '(a, i0)', '$_ ', $_\n"} @names;
 write_file("$tmp/names.f90", "program names\n    use ftkit, only: &\n        $only\n"
     . "    use ftkit\n    implicit none\n$print" . "end program\n");
-output('every function of the header is in the module',
+output('every other function of the header is in the module',
     "cd $tmp && $mpifc -ffree-line-length-none -I$build/fortran -fsyntax-only names.f90");
 write_file("$tmp/codes.f90",
     "program codes\n    use ftkit\n    implicit none\n$print" . "end program\n");

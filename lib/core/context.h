@@ -24,21 +24,17 @@ struct ftk_region {
     struct ftk_type type;
     void *data;
     size_t count;
-    enum ftk_memory_kind memory; /* of data; of *data_ref when it was last looked at */
+    enum ftk_memory_kind memory; /* of data; of a growing region: when it was last looked at */
     /* global arrays */
     int ndims;
     size_t global[FTKIT_DIMS_MAX];
     size_t local[FTKIT_DIMS_MAX];
     size_t start[FTKIT_DIMS_MAX];
     size_t halo[FTKIT_DIMS_MAX];
-    /* growing regions */
-    void **data_ref;
-    size_t *count_ref;
-    ftkit_resize_fn *resize;
-    /* serializers */
-    ftkit_serializer ops;
-    void *arg;
-    int compare;                            /* FTKIT_COMPARE_EXACT or FTKIT_COMPARE_OFF */
+    ftkit_container box;  /* growing regions: where the items are (set/region.h) */
+    ftkit_serializer ops; /* serializers */
+    void *arg;            /* of these functions */
+    int compare;          /* FTKIT_COMPARE_EXACT or FTKIT_COMPARE_OFF */
     const struct ftk_system_region *system; /* NULL: of the program (set/region.h) */
     void *owned;                            /* freed with the region; or NULL */
 };

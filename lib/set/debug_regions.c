@@ -128,9 +128,12 @@ static struct span *known_spans(const struct ftkit_ctx *ctx, size_t *n)
         return NULL;
     for (int i = 0; i < ctx->regions.n; i++) {
         const struct ftk_region *r = &ctx->regions.list[i];
-        if (r->data_ref) {
-            s[(*n)++] = (struct span){ (const char *)r->data_ref, sizeof *r->data_ref };
-            s[(*n)++] = (struct span){ (const char *)r->count_ref, sizeof *r->count_ref };
+        const struct ftk_region_variables *v = ftk_region_variables(r);
+        if (v) {
+            s[(*n)++] = (struct span){ (const char *)v->data, sizeof *v->data };
+            s[(*n)++] = (struct span){ (const char *)v->count, sizeof *v->count };
+        } else if (r->box.bytes > 0) {
+            s[(*n)++] = (struct span){ r->arg, r->box.bytes };
         } else if (r->data) {
             s[(*n)++] = span_of(r);
         } else if (r->system && r->system->variables) {

@@ -11,11 +11,6 @@
 #include "region.h"
 #include "replica/planes.h"
 
-static const void *region_data(const struct ftk_region *r)
-{
-    return r->kind == FTK_KIND_GROWING ? *r->data_ref : r->data;
-}
-
 static size_t align_up(size_t n)
 {
     return (n + FTK_SEG_REGION_ALIGN - 1) / FTK_SEG_REGION_ALIGN * FTK_SEG_REGION_ALIGN;
@@ -35,7 +30,7 @@ int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_b
             if (bad != 0)
                 return ftk_region_failed(r, "measure", bad);
         }
-        if (r->kind == FTK_KIND_GROWING && *r->count_ref > 0 && !*r->data_ref)
+        if (r->kind == FTK_KIND_GROWING && ftk_region_count(r) > 0 && !ftk_region_data(r))
             return ftk_fail(FTKIT_ERR_ARG, "region '%s': data is NULL", r->name);
         rc = ftk_region_check_extent(&r->type, ftk_region_count(r), r->name);
         if (rc != FTKIT_OK)
@@ -126,7 +121,7 @@ static int pack_whole(const struct ftk_region *r, const struct ftk_seg_region *r
         int bad = r->ops.pack(r->arg, to, rec->bytes);
         return bad == 0 ? FTKIT_OK : ftk_region_failed(r, "pack", bad);
     }
-    return ftk_type_pack(&r->type, r->memory, region_data(r), rec->count, to);
+    return ftk_type_pack(&r->type, r->memory, ftk_region_data(r), rec->count, to);
 }
 
 /* Copy regions until the data area is filled up to the offset `to` at least. */
@@ -147,7 +142,7 @@ static int fill(struct ftk_packer *p, size_t to)
                 n = to - at;
             int rc = n == 0 ? FTKIT_OK
                             : ftk_memory_copy_out(r->memory, data + at,
-                                (const char *)region_data(r) + p->in_region, n);
+                                (const char *)ftk_region_data(r) + p->in_region, n);
             if (rc != FTKIT_OK)
                 return rc;
             p->in_region += n;

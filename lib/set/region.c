@@ -298,9 +298,25 @@ int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t
             name);
     }
     if (rc == FTKIT_OK) {
-        r->data_ref = data;
-        r->count_ref = count;
-        r->resize = resize;
+        rc = ftk_region_use_variables(r, data, count, resize, arg);
+        if (rc != FTKIT_OK)
+            drop_region(ctx, r);
+    }
+    return ftk_done(ctx, rc == FTKIT_OK ? ftk_region_look_again(r) : rc);
+}
+
+int ftkit_register_container(
+    ftkit_ctx *ctx, const char *name, const ftkit_container *ops, void *arg, MPI_Datatype type)
+{
+    struct ftk_region *r = NULL;
+    int rc = ftk_region_check_new(ctx, "ftkit_register_container", name);
+    if (rc == FTKIT_OK
+        && (!ops || ops->size < sizeof *ops || !ops->data || !ops->count || !ops->resize))
+        rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': callbacks missing, or size not set", name);
+    if (rc == FTKIT_OK)
+        rc = add_region(ctx, NULL, name, FTK_KIND_GROWING, type, &r);
+    if (rc == FTKIT_OK) {
+        r->box = *ops;
         r->arg = arg;
         rc = ftk_region_look_again(r);
     }

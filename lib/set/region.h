@@ -52,8 +52,24 @@ void ftk_region_free_all(struct ftkit_ctx *ctx);
  * address has changed. */
 int ftk_region_look_again(struct ftk_region *r);
 
-/* Return the number of items that a region has now. */
+/* The items that a region has now, and where they are. */
 size_t ftk_region_count(const struct ftk_region *r);
+void *ftk_region_data(const struct ftk_region *r);
+
+/* Growing regions.  The functions of box say where the items are.  For two variables of the program
+ * the functions are those of the library, and box.resize may be NULL. */
+int ftk_region_use_variables(
+    struct ftk_region *r, void **data, size_t *count, ftkit_resize_fn *resize, void *arg);
+/* Let the region have room for count items. */
+int ftk_region_resize(struct ftk_region *r, size_t count);
+/* The variables of the program that describe a growing region; NULL: its object is not known. */
+struct ftk_region_variables {
+    void **data;
+    size_t *count;
+    ftkit_resize_fn *resize; /* NULL: realloc() */
+    void *arg;
+};
+const struct ftk_region_variables *ftk_region_variables(const struct ftk_region *r);
 
 /* The memory that a region has now: *first, and *end behind its last byte.  false: none. */
 bool ftk_region_memory(const struct ftk_region *r, uintptr_t *first, uintptr_t *end);

@@ -3,14 +3,82 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core/memory_kind.h"
 #include "region.h"
 
+/* ---- growing regions ----------------------------------------------------------------- */
+
+static void *data_of_variables(void *arg)
+{
+    const struct ftk_region_variables *v = arg;
+    return *v->data;
+}
+
+static size_t count_of_variables(void *arg)
+{
+    const struct ftk_region_variables *v = arg;
+    return *v->count;
+}
+
+int ftk_region_use_variables(
+    struct ftk_region *r, void **data, size_t *count, ftkit_resize_fn *resize, void *arg)
+{
+    struct ftk_region_variables *v = malloc(sizeof *v);
+    if (!v)
+        return ftk_fail(FTKIT_ERR_NOMEM, "region '%s'", r->name);
+    *v = (struct ftk_region_variables){ data, count, resize, arg };
+    r->box = (ftkit_container){
+        .size = sizeof r->box, .data = data_of_variables, .count = count_of_variables
+    };
+    r->arg = r->owned = v;
+    return FTKIT_OK;
+}
+
+const struct ftk_region_variables *ftk_region_variables(const struct ftk_region *r)
+{
+    return r->box.data == data_of_variables ? r->arg : NULL;
+}
+
+static int resize_variables(const struct ftk_region *r, size_t count)
+{
+    const struct ftk_region_variables *v = r->arg;
+    if (v->resize) {
+        if (v->resize(v->data, count, v->arg) != 0)
+            return -1;
+    } else {
+        const size_t bytes = ftk_type_room(&r->type, count);
+        void *p = ftk_memory_alloc(r->memory, *v->data, bytes ? bytes : 1);
+        if (!p)
+            return -1;
+        *v->data = p;
+    }
+    *v->count = count;
+    return 0;
+}
+
+int ftk_region_resize(struct ftk_region *r, size_t count)
+{
+    int rc = ftk_region_look_again(r);
+    if (rc != FTKIT_OK || (ftk_region_count(r) == count && (count == 0 || ftk_region_data(r))))
+        return rc;
+    if ((r->box.resize ? r->box.resize(r->arg, count) : resize_variables(r, count)) != 0)
+        return ftk_fail(FTKIT_ERR_CALLBACK, "region '%s': no memory for %zu items", r->name, count);
+    if (ftk_region_count(r) != count)
+        return ftk_fail(FTKIT_ERR_CALLBACK, "region '%s': resize() for %zu items left %zu", r->name,
+            count, ftk_region_count(r));
+    if (count > 0 && !ftk_region_data(r))
+        return ftk_fail(FTKIT_ERR_CALLBACK, "region '%s': no data behind resize()", r->name);
+    return ftk_region_look_again(r);
+}
+
+/* ---- all regions --------------------------------------------------------------------- */
+
 int ftk_region_look_again(struct ftk_region *r)
 {
     if (r->kind == FTK_KIND_GROWING) {
-        r->memory = ftk_memory_kind_of(*r->data_ref);
+        r->memory = ftk_memory_kind_of(ftk_region_data(r));
         return FTKIT_OK;
     }
     enum ftk_memory_kind now = ftk_memory_kind_of(r->data);
@@ -24,13 +92,18 @@ int ftk_region_look_again(struct ftk_region *r)
 
 size_t ftk_region_count(const struct ftk_region *r)
 {
-    return r->kind == FTK_KIND_GROWING ? *r->count_ref : r->count;
+    return r->kind == FTK_KIND_GROWING ? r->box.count(r->arg) : r->count;
+}
+
+void *ftk_region_data(const struct ftk_region *r)
+{
+    return r->kind == FTK_KIND_GROWING ? r->box.data(r->arg) : r->data;
 }
 
 bool ftk_region_memory(const struct ftk_region *r, uintptr_t *first, uintptr_t *end)
 {
     const size_t n = r->kind == FTK_KIND_SERIALIZED ? 0 : ftk_region_count(r);
-    const uintptr_t base = (uintptr_t)(r->kind == FTK_KIND_GROWING ? *r->data_ref : r->data);
+    const uintptr_t base = (uintptr_t)ftk_region_data(r);
     if (n == 0 || ftk_region_is_note(r))
         return false;
     const ptrdiff_t rest = (ptrdiff_t)(n - 1) * r->type.extent;

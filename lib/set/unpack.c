@@ -65,28 +65,6 @@ static int compare(const struct ftk_region *r, const struct ftk_seg_region *rec)
     return FTKIT_OK;
 }
 
-static int default_resize(enum ftk_memory_kind memory, void **data, size_t bytes)
-{
-    void *p = ftk_memory_alloc(memory, *data, bytes ? bytes : 1);
-    if (!p)
-        return -1;
-    *data = p;
-    return 0;
-}
-
-static int resize_growing(struct ftk_region *r, size_t count)
-{
-    int rc = ftk_region_look_again(r);
-    if (rc != FTKIT_OK || (*r->count_ref == count && (count == 0 || *r->data_ref)))
-        return rc;
-    int bad = r->resize ? r->resize(r->data_ref, count, r->arg)
-                        : default_resize(r->memory, r->data_ref, ftk_type_room(&r->type, count));
-    if (bad)
-        return ftk_fail(FTKIT_ERR_CALLBACK, "region '%s': no memory for %zu items", r->name, count);
-    *r->count_ref = count;
-    return ftk_region_look_again(r);
-}
-
 /* A segment that is being read; the first `sure` bytes of its data are verified. */
 struct source {
     const char *seg;
@@ -158,7 +136,7 @@ static int restore_one(
     const struct ftk_region *r, const struct ftk_seg_region *rec, struct source *src)
 {
     const char *from = ftk_seg_data_c(src->seg) + rec->offset;
-    void *to = r->kind == FTK_KIND_GROWING ? *r->data_ref : r->data;
+    void *to = ftk_region_data(r);
     if (r->type.contiguous && r->kind != FTK_KIND_SERIALIZED)
         return restore_flat(r->memory, to, rec, src);
     int rc = make_sure(src, rec->offset + rec->bytes);
@@ -204,7 +182,7 @@ int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
         rc = compare(&ctx->regions.list[i], ftk_seg_find(seg, ctx->regions.list[i].name));
     for (int i = 0; rc == FTKIT_OK && i < ctx->regions.n; i++) {
         struct ftk_region *r = &ctx->regions.list[i];
-        rc = r->kind == FTK_KIND_GROWING ? resize_growing(r, ftk_seg_find(seg, r->name)->count)
+        rc = r->kind == FTK_KIND_GROWING ? ftk_region_resize(r, ftk_seg_find(seg, r->name)->count)
                                          : ftk_region_look_again(r);
     }
     for (int order = 0; rc == FTKIT_OK && order < FTK_RESTORE_ORDERS; order++)

@@ -22,9 +22,33 @@ static int late = 7;        /* with an initial value, in .data */
 static volatile int begun;  /* only a replacement has another value */
 static double constant[N];  /* written before the loop only */
 static double state[N + 2]; /* a region with a halo */
-static double grown[N];     /* a region */
 static int step;            /* a region */
 MPI_Comm bound;             /* set by a repair */
+static struct {             /* an object that keeps a region */
+    double items[N];
+    int changes; /* differs after a rollback: the object's own business */
+} grown;
+
+static void *data_of_grown(void *arg)
+{
+    (void)arg;
+    return grown.items;
+}
+
+static size_t count_of_grown(void *arg)
+{
+    (void)arg;
+    return N;
+}
+
+static int resize_grown(void *arg, size_t n)
+{
+    (void)arg;
+    return n != N;
+}
+
+static const ftkit_container box = { sizeof box, data_of_grown, count_of_grown, resize_grown,
+    sizeof grown };
 
 static void compute(void)
 {
@@ -35,8 +59,9 @@ static void compute(void)
         forgotten[i - 1] = state[i] + constant[i - 1] + step;
         hidden[i - 1] += step + 1;
         state[i] = 0.5 * state[i] + forgotten[i - 1];
-        grown[i - 1] += 1;
+        grown.items[i - 1] += 1;
     }
+    grown.changes++;
     late++;
     (void)MPI_Allreduce(&state[1], &sum, 1, MPI_DOUBLE, MPI_SUM, bound); /* a failure: ftkit */
     state[0] = sum;
@@ -56,7 +81,7 @@ int main(int argc, char **argv)
     if (rc == FTKIT_OK)
         rc = ftkit_register(ft, "state", state, N + 2, MPI_DOUBLE);
     if (rc == FTKIT_OK)
-        rc = ftkit_register(ft, "grown", grown, N, MPI_DOUBLE);
+        rc = ftkit_register_container(ft, "grown", &box, &grown, MPI_DOUBLE);
     if (rc == FTKIT_OK)
         rc = ftkit_register_replicated(ft, "step", &step, 1, MPI_INT);
     if (rc == FTKIT_OK && argc > 1 && strcmp(argv[1], "all") == 0) {
