@@ -185,13 +185,15 @@ static size_t count_changed(
     return 0;
 }
 
-/* Whether a variable is ftkit's own, or the C library's. */
+/* Whether a variable is ftkit's own, the C library's, or the linker's: C reserves names that begin
+ * with two underscores, or with one and a capital letter. */
 static bool is_own(const char *name, const char *file)
 {
     static const char files[] = " " FTK_OWN_FILES " ";
     char word[128];
-    if (strncmp(name, "ftk_", 4) == 0 || strncmp(name, "ftkit_", 6) == 0
-        || strncmp(name, "__", 2) == 0 || strchr(name, '@'))
+    if (name[0] == '_' && (name[1] == '_' || (name[1] >= 'A' && name[1] <= 'Z')))
+        return true;
+    if (strncmp(name, "ftk_", 4) == 0 || strncmp(name, "ftkit_", 6) == 0 || strchr(name, '@'))
         return true;
     int n = snprintf(word, sizeof word, " %s ", file);
     return *file && n > 0 && (size_t)n < sizeof word && strstr(files, word);
