@@ -57,8 +57,8 @@ JANSSON := $(call with,WITH_JANSSON,$(HAVE_JANSSON))
 ifneq ($(filter yesno,$(PMEM)$(HAVE_PMEM) $(METIS)$(HAVE_METIS) $(JANSSON)$(HAVE_JANSSON)),)
 $(error WITH_PMEM, WITH_METIS or WITH_JANSSON asks for a library that is missing: see make deps)
 endif
-PKGS := $(HDF5_PKG) libxxhash inih libisal $(if $(filter yes,$(PMEM)),libpmem)
-PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
+PKGS := $(HDF5_PKG) libxxhash inih libisal
+PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) $(if $(filter yes,$(PMEM)),libpmem))
 METIS_LIBS := $(if $(filter yes,$(METIS)),-lmetis) # of the ftkit program alone
 JANSSON_LIBS := $(if $(filter yes,$(JANSSON)),$(shell pkg-config --libs jansson)) # the same
 PKG_LIBS = $(shell pkg-config --libs $(PKGS)) $(HDF5_LIBS) -lpthread -lm

@@ -237,12 +237,12 @@ static int open_places(struct ftkit_ctx *ctx)
     return rc;
 }
 
-/* Check that this ftkit was built with the libraries that the configuration needs. */
+/* Check that this ftkit has the libraries that the configuration needs. */
 static int check_build(const struct ftk_config *cfg)
 {
-    int rc = ftk_place_is_built(cfg->place, "level.memory.place");
+    int rc = ftk_place_check(cfg->place, "level.memory.place");
     if (rc == FTKIT_OK && ftk_scheme_keeps(cfg->local_scheme))
-        rc = ftk_place_is_built(cfg->local_place, "level.local.place");
+        rc = ftk_place_check(cfg->local_place, "level.local.place");
     if (rc == FTKIT_OK && cfg->h5_enabled)
         rc = ftk_sets_level(cfg->h5_level)->check(cfg->h5_compress == FTK_COMPRESS_DEFLATE);
     return rc;

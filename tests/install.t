@@ -482,6 +482,31 @@ if (run('make without libpmem, METIS and jansson', "make --no-print-directory BU
     }
 }
 
+# libpmem is loaded only when it is asked for, and may be missing on a node
+SKIP: {
+    skip 'built without libpmem', 8 if slurp("$build/mpi.mk") !~ /^HAVE_PMEM := yes$/m;
+    my $in = "$tmp/pmem";
+    mkdir $in;
+    run('pmem: a program', "$mpicc $tmp/prog.c " . ($pc_static =~ s/-lftkit\b/-l:libftkit.a/r) . ' -o prog', $in);
+    unlike(`ldd '$_'`, qr/pmem|ndctl/, "pmem: no library of $_") for "$in/prog", "$usr/bin/ftkit";
+    mkdir "$in/$_" for qw(other old slots);
+    write_file("$in/other/libpmem.so.1", '#' x 100 . "\n");
+    write_file("$in/old.c", "int pmem_map_file;\n");
+    run('pmem: a library without the functions', 'cc -shared -o old/libpmem.so.1 old.c', $in);
+    local $ENV{FTKIT_LEVEL_MEMORY_DIRECTORY} = "$in/slots";
+    for my $case ([1, 'other', 'memory', qr/^/], [1, 'slots', 'pmem', qr/^/],
+        [0, 'other', 'pmem', qr/libpmem\.so\.1: .*(?:header|ELF).*libpmem1 of Debian.*use file or shared/],
+        [0, 'old', 'pmem', qr/libpmem\.so\.1: .*symbol: pmem_unmap .*libpmem1 of Debian/])
+    {
+        my ($good, $library, $place, $like) = @$case;
+        local @ENV{qw(LD_LIBRARY_PATH FTKIT_LEVEL_MEMORY_PLACE)} = ("$in/$library", $place);
+        mkdir "$in/$library/$place";
+        my $said = `cd '$in/$library/$place' && '$top/scripts/guard' 60 -- ../../prog 2>&1`;
+        ok($good == ($? == 0) && $said =~ $like && $good == ($said !~ /^open: not supported by .*place = pmem: /m),
+            "... $place with library $library") or diag($said);
+    }
+}
+
 # ---- the program ---------------------------------------------------------------------------
 
 run('ftkit runs', "$usr/bin/ftkit version");

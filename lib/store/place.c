@@ -75,16 +75,21 @@ bool ftk_place_is_slot(const char *name)
     return slot && dot && strlen(name) < FTK_SLOT_NAME && is_number(dot);
 }
 
-int ftk_place_is_built(int kind, const char *key)
+int ftk_place_check(int kind, const char *key)
 {
 #define WORD(NAME, word, flags, doc) #word,
     static const char *const words[] = { FTK_PLACE_LIST(WORD) };
 #undef WORD
-    const char *lacks = ops_of(kind)->lacks;
-    if (!lacks)
+    const struct ftk_place_ops *ops = ops_of(kind);
+    if (ops->lacks)
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "%s = %s: this ftkit was built without %s; use file or shared", key, words[kind],
+            ops->lacks);
+    const char *why = ops->load ? ops->load() : NULL;
+    if (!why)
         return FTKIT_OK;
-    return ftk_fail(FTKIT_ERR_UNSUPPORTED,
-        "%s = %s: this ftkit was built without %s; use file or shared", key, words[kind], lacks);
+    return ftk_fail(
+        FTKIT_ERR_UNSUPPORTED, "%s = %s: %s; use file or shared", key, words[kind], why);
 }
 
 static void name_slots(const struct ftk_place *p, uint64_t key, char prefix[128])

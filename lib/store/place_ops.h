@@ -16,6 +16,8 @@ typedef void ftk_slot_fn(void *arg, const char *name);
  * return int return 0 or an errno. */
 struct ftk_place_ops {
     const char *lacks; /* a library that this build is without, NULL: none */
+    /* Load the library of the place.  NULL, or a text why it cannot be used; NULL: there is none */
+    const char *(*load)(void);
     /* places that can be mapped: map a file of at least bytes bytes; *direct is for persist() */
     char *(*map)(int fd, const char *path, size_t bytes, bool *direct);
     void (*unmap)(char *at, size_t bytes);

@@ -102,8 +102,7 @@ sub packages {
     my $made = slurp("$build/mpi.mk");
     my ($hdf5) = $made =~ /^HDF5_PKG :=[ \t]*(.*)$/m;
     my ($libs) = $made =~ /^HDF5_LIBS :=[ \t]*(.*)$/m;
-    my $pmem = $made =~ /^HAVE_PMEM := yes$/m ? 'libpmem' : '';
-    return "\$(pkg-config --cflags --libs $hdf5 libxxhash inih libisal $pmem) $libs -lpthread -lm";
+    return "\$(pkg-config --cflags --libs $hdf5 libxxhash inih libisal) $libs -lpthread -lm";
 }
 
 sub ulfm_only {
