@@ -63,7 +63,7 @@ METIS_LIBS := $(if $(filter yes,$(METIS)),-lmetis) # of the ftkit program alone
 JANSSON_LIBS := $(if $(filter yes,$(JANSSON)),$(shell pkg-config --libs jansson)) # the same
 PKG_LIBS = $(shell pkg-config --libs $(PKGS)) $(HDF5_LIBS) -lpthread -lm
 # of tests that start many processes: a static HDF5, where there is one, is loaded in less time; not with
-# sanitizers: their linker gives no symbols of its sources, which tests/lib/state.c needs
+# sanitizers, whose programs are few
 RUN_LIBS = $(if $(and $(HDF5_STATIC),$(if $(SAN),,1)),$(HDF5_STATIC) $(shell pkg-config --libs \
     $(filter-out $(HDF5_PKG),$(PKGS))) -lpthread -lm,$(PKG_LIBS))
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -85,6 +85,10 @@ CFLAGS_ALL = -std=c11 $(CC_OPT) $(WARN) -Iinclude -Ilib -I$(GEN) $(PKG_CFLAGS) $
 PLAIN := -mmemset-strategy=libcall:-1:noalign -mmemcpy-strategy=libcall:-1:noalign
 PLAIN := $(if $(MPICC),$(shell $(MPICC) $(PLAIN) -E -x c /dev/null >/dev/null 2>&1 && echo "$(PLAIN)"))
 LIB_CFLAGS = $(CFLAGS_ALL) $(PMIX_CFLAGS) $(PLAIN) -fPIC -fvisibility=hidden
+# programs of tests are built fast: by the linker gold where it is there, and without the optimizer, which
+# takes most of the time; one warning guesses by the optimizer
+TEST_CFLAGS = $(CFLAGS_ALL) $(if $(SAN),,-O0 -Wno-maybe-uninitialized)
+TEST_LD := $(if $(MPICC),$(shell $(MPICC) -fuse-ld=gold -Wl,--version >/dev/null 2>&1 && echo -fuse-ld=gold))
 
 # ---- libraries --------------------------------------------------------------------------
 
@@ -300,7 +304,7 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libftkit.a
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
 $(BUILD)/flt-examples/%: examples/%.c $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(TEST_LIB) $(RUN_LIBS) $(LDFLAGS)
+	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(TEST_LIB) $(RUN_LIBS) $(TEST_LD) $(LDFLAGS)
 
 # -J: module files of the examples stay apart from that of ftkit
 $(FEX)/example.o: examples/fortran/example.f90 $(BUILD)/mpi.mk
@@ -321,7 +325,7 @@ $(BUILD)/examples/fortran/%: $(FEX)/%.o $(FEX_SHARED) $(BUILD)/libftkit_fortran.
 # with fault points, and with the layer, so that the message log can be switched on
 $(BUILD)/flt-examples/fortran/%: $(FEX)/%.o $(FEX_SHARED) $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
-	$(MPIFC) $(CC_OPT) -o $@ $^ $(RUN_LIBS) $(LDFLAGS)
+	$(MPIFC) $(CC_OPT) -o $@ $^ $(RUN_LIBS) $(TEST_LD) $(LDFLAGS)
 
 # ---- tests ------------------------------------------------------------------------------
 
@@ -330,7 +334,7 @@ FC_OBJ := $(BUILD)/ftests/helper.o $(if $(LAYER),$(BUILD)/ftests/messages.o)
 $(BUILD)/ftests/%: tests/fortran/%.f90 $(FC_OBJ) $(BUILD)/libftkit_fortran.a $(TEST_LIB)
 	@$(say) mkdir -p $(@D)/$*.mods
 	$(MPIFC) $(FFLAGS_ALL) -Wno-unused-parameter -I$(FMOD) -J$(@D)/$*.mods -o $@ $< $(FC_OBJ) \
-	    $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(RUN_LIBS) $(LDFLAGS)
+	    $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(RUN_LIBS) $(TEST_LD) $(LDFLAGS)
 # Old Fortran is what mpif.h asks for: one procedure is called with arguments of many types,
 # which is all that -w is silent about; the same source is compiled with warnings for the
 # modules.  gnu: COMMON is no error in it.
@@ -350,21 +354,21 @@ $(FBIND): $(wildcard tests/fortran/*.F90 tests/fortran/*.h tests/fortran/*.inc) 
 	$(MPIFC) -cpp -ffree-line-length-none $(CC_OPT) $(FFOR_$(lastword $(subst _, ,$(@F)))) \
 	    -Wno-compare-reals -Itests/fortran -I$(FMOD) -J$@.mods -o $@ $(FBIND_SRC) $(FC_OBJ) \
 	    $(if $(filter calls_% refused_% windows_%,$(@F)),$(LAYER)) $(BUILD)/libftkit_fortran.a $(TEST_LIB) \
-	    $(RUN_LIBS) $(LDFLAGS)
+	    $(RUN_LIBS) $(TEST_LD) $(LDFLAGS)
 # what comes before libftkit_mpi wins
 $(BUILD)/ftests/past_%: tests/fortran/small.f90 tests/fortran/behind.c \
     $(BUILD)/libftkit_fortran.a $(LAYER) $(TEST_LIB)
 	@$(say) mkdir -p $@.mods
 	$(MPICC) $(CFLAGS_ALL) -D$* -c -o $@.o tests/fortran/behind.c
 	$(MPIFC) $(FFLAGS_ALL) -I$(FMOD) -J$@.mods -Wl,--allow-multiple-definition -o $@ $< $@.o \
-	    $(LAYER) $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(RUN_LIBS) $(LDFLAGS)
+	    $(LAYER) $(BUILD)/libftkit_fortran.a $(TEST_LIB) $(RUN_LIBS) $(TEST_LD) $(LDFLAGS)
 $(BUILD)/ftests/%.o: tests/fortran/%.c $(BUILD)/mpi.mk $(if $(LAYER),$(GEN)/stamp)
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(FCFLAGS) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -c $< -o $@
 
 $(BUILD)/unit/%: tests/unit/%.c $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -MMD -MP -o $@ $< $(TEST_LIB) -lcmocka $(PKG_LIBS) $(LDFLAGS)
+	$(MPICC) $(TEST_CFLAGS) -DFTK_FAULTS -MMD -MP -o $@ $< $(TEST_LIB) -lcmocka $(PKG_LIBS) $(TEST_LD) $(LDFLAGS)
 # counts communicators behind libftkit_mpi, where also ftkit's own calls come by
 HANDLES := Comm_dup Comm_split Comm_spawn Comm_get_parent Intercomm_create Intercomm_merge Comm_free \
     Comm_disconnect
@@ -383,10 +387,14 @@ $(BUILD)/state.o: tests/lib/state.c Makefile $(BUILD)/mpi.mk | $(GEN)/pmpi.h
 $(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so $(BUILD)/hang.so $(BUILD)/count.so: $(BUILD)/%.so: tests/lib/%.c $(BUILD)/mpi.mk
 	@$(say)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<
-$(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(BUILD)/state.o $(LAYER) $(TEST_LIB)
+$(BUILD)/state_end.o: tests/lib/state_end.c $(BUILD)/mpi.mk
+	@$(say)
+	$(MPICC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+$(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(BUILD)/state.o $(BUILD)/state_end.o $(LAYER) $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -o $@ $< $(BUILD)/handles.o \
-	    $(BUILD)/state.o $(WRAPPED:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(RUN_LIBS) $(LDFLAGS)
+	$(MPICC) $(TEST_CFLAGS) -DFTK_FAULTS -DFTK_PROGRAM -MMD -MP -o $@ $< $(BUILD)/handles.o \
+	    $(BUILD)/state.o $(WRAPPED:%=-Wl,--wrap=PMPI_%) $(LAYER) $(TEST_LIB) $(BUILD)/state_end.o \
+	    $(RUN_LIBS) $(TEST_LD) $(LDFLAGS)
 # with the shared libraries, as programs of SHMEM have to be
 define build_shmem
 	@$(say) mkdir -p $(@D)
@@ -400,8 +408,8 @@ $(BUILD)/examples/shmem/%: examples/shmem/%.c $(SHMEM_OUT)
 	$(build_shmem)
 $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
-	    $(RUN_LIBS) $(LDFLAGS)
+	$(MPICC) $(TEST_CFLAGS) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
+	    $(RUN_LIBS) $(TEST_LD) $(LDFLAGS)
 $(addprefix $(BUILD)/bench/,apart log log_recover program replica win): $(LAYER)
 $(BUILD)/bench/shmem $(BUILD)/bench/shmem_model: $(BUILD)/bench/%: tests/bench/%.c $(SHMEM_OUT)
 	$(build_shmem)

@@ -24,12 +24,10 @@ my %long = map { $_ => 1 } qw(t_h5_faults t_h5_verify t_model_fit t_model_simula
 my @units = grep { all_cases() || !$long{$_} } map { m{/(t_\w+)\.c$} } glob 'tests/unit/t_*.c';
 my $made = ($ENV{BUILD} // 'build') . (all_cases() ? '/san-all' : '/san');
 my $opt = all_cases() ? 'SAN_OPT="-O1 -g"' : '';
-# a linker that takes half of the time of the usual one for 60 programs
-my $link = system('command -v ld.gold >/dev/null 2>&1') == 0 ? '-fuse-ld=gold' : '';
 my @targets = map {"$made/$_"} qw(mpi/solver mpi/regions mpi/halo3d mpi/farm), map {"unit/$_"} @units;
 push @targets, map {"$made/ftests/$_"} qw(regions_f08 calls_f08) if $fortran;
 if (!(builds('builds', 900,
-        qq(make -j2 SAN=1 $opt WERROR=1 LDFLAGS="$link" BUILD="$made" MPICC="$mpicc" @targets)))[0])
+        qq(make -j2 SAN=1 $opt WERROR=1 BUILD="$made" MPICC="$mpicc" @targets)))[0])
 {
     done_testing();
     exit 1;

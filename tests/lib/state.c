@@ -83,8 +83,9 @@ static void add(const char *file, const char *name, const char *at, size_t bytes
     variables[nvariables++] = (struct variable){ file, name, at, bytes, first };
 }
 
-/* The program may have files with the same names.  Its variables come before these two in memory,
- * and those of the library behind them. */
+/* The program may have files with the same names, and other libraries have variables without a
+ * file.  The variables of ftkit lie in memory between these two and those of state_end.c, because
+ * ftkit is linked between them. */
 volatile char state_mark_data = 1, state_mark_bss;
 
 static const Elf64_Sym *symbol(const char *name, const Elf64_Sym *s, size_t n, const char *names)
@@ -95,12 +96,14 @@ static const Elf64_Sym *symbol(const char *name, const Elf64_Sym *s, size_t n, c
     abort();
 }
 
-static bool is_behind(const Elf64_Sym *s, const Elf64_Sym *mark)
+static bool is_between(const Elf64_Sym *s, const Elf64_Sym *mark, const Elf64_Sym *end)
 {
-    return s->st_shndx == mark->st_shndx && s->st_value > mark->st_value;
+    return s->st_shndx == mark->st_shndx && s->st_value > mark->st_value
+           && s->st_value < end->st_value;
 }
 
-/* Local symbols follow the symbol of their source. */
+/* Local symbols follow the symbol of their source, but for the global ones of the library, which
+ * some linkers make local. */
 static void list_symbols(
     const char *elf, const Elf64_Shdr *table, const Elf64_Shdr *sections, const char *base)
 {
@@ -109,15 +112,18 @@ static void list_symbols(
     const char *names = elf + sections[table->sh_link].sh_offset, *file = "";
     const Elf64_Sym *data = symbol("state_mark_data", s, n, names);
     const Elf64_Sym *bss = symbol("state_mark_bss", s, n, names);
+    const Elf64_Sym *data_end = symbol("state_end_data", s, n, names);
+    const Elf64_Sym *bss_end = symbol("state_end_bss", s, n, names);
     for (size_t i = 0; i < n; i++, s++) {
         const char *name = names + s->st_name;
-        const bool local = ELF64_ST_BIND(s->st_info) == STB_LOCAL;
+        const bool global = strncmp(name, "ftk_", 4) == 0;
         if (ELF64_ST_TYPE(s->st_info) == STT_FILE)
             file = name;
-        if (ELF64_ST_TYPE(s->st_info) != STT_OBJECT || !(is_behind(s, data) || is_behind(s, bss)))
+        if (ELF64_ST_TYPE(s->st_info) != STT_OBJECT
+            || !(is_between(s, data, data_end) || is_between(s, bss, bss_end)))
             continue;
-        if (local ? is_of_log(file) : strncmp(name, "ftk_", 4) == 0)
-            add(local ? file : "a header", name, base + s->st_value, s->st_size);
+        if (global || is_of_log(file))
+            add(global ? "a header" : file, name, base + s->st_value, s->st_size);
     }
 }
 
