@@ -152,12 +152,24 @@ static int begin_job(
     return FTKIT_OK;
 }
 
+/* A library that the other nodes have is missing on this one.  This is an error of the node: a
+ * relaunch on other nodes may go well. */
+static int lacks_library(void)
+{
+    char why[FTK_DETAIL_MAX], host[256] = "";
+    snprintf(why, sizeof why, "%s", ftk_detail_text());
+    (void)gethostname(host, sizeof host - 1); /* only for the text */
+    return ftk_fail(FTKIT_ERR_IO, "a replacement on node %s: %s", host, why);
+}
+
 /* Join the job that has spawned this process for a repair. */
 static int join_job(struct ftkit_ctx *ctx, int local, uint64_t *job, MPI_Comm *start)
 {
     ctx->repair.spawned = true;
     ftk_programs_join(ctx);
     ftk_context_mode(ctx, FTKIT_MODE_GLOBAL);
+    if (local == FTKIT_ERR_UNSUPPORTED)
+        local = lacks_library();
     ftk_repair_flaw(ctx, local); /* the census carries it to the other ranks */
     ctx->node = ctx->cfg.ranks_per_node > 0 ? 0x40000000 | (int)(ftk_random() & 0xffffff)
                                             : node_of(&ctx->cfg, 0);

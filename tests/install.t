@@ -499,7 +499,8 @@ SKIP: {
         [0, 'old', 'pmem', qr/libpmem\.so\.1: .*symbol: pmem_unmap .*libpmem1 of Debian/])
     {
         my ($good, $library, $place, $like) = @$case;
-        local @ENV{qw(LD_LIBRARY_PATH FTKIT_LEVEL_MEMORY_PLACE)} = ("$in/$library", $place);
+        local $ENV{FTKIT_LEVEL_MEMORY_PLACE} = $place;
+        local $ENV{LD_LIBRARY_PATH} = join ':', "$in/$library", grep {length} $ENV{LD_LIBRARY_PATH} // '';
         mkdir "$in/$library/$place";
         my $said = `cd '$in/$library/$place' && '$top/scripts/guard' 60 -- ../../prog 2>&1`;
         ok($good == ($? == 0) && $said =~ $like && $good == ($said !~ /^open: not supported by .*place = pmem: /m),

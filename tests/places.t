@@ -268,6 +268,26 @@ for my $place (qw(file pmem)) {
     }
 }
 
+# A replacement finds no libpmem, as on a node without it.  The first processes get a good path by env,
+# which execs the program; new ones have that of the job.
+SKIP: {
+    skip 'built without libpmem', 2 if slurp(build() . '/mpi.mk') !~ /^HAVE_PMEM := yes$/m;
+    my $dir = scratch() . '/lacking';
+    my $was = $ENV{LD_LIBRARY_PATH} // '';
+    mkdir($dir);
+    open(my $bad, '>', "$dir/libpmem.so.1") or die "$dir: $!\n";
+    print $bad '#' x 100;
+    close($bad);
+    my $j = job(program => '/usr/bin/env', run => [], spares => 0, fault => 'app.mid:1:13:kill',
+        args => ["LD_LIBRARY_PATH=$was", build() . '/mpi/solver', '-o', "$dir/out"],
+        env => { %shared, FTKIT_LEVEL_MEMORY_PLACE => 'pmem', FTKIT_LEVEL_MEMORY_DIRECTORY => $dir,
+            LD_LIBRARY_PATH => "$dir:$was", FTKIT_RECOVER_SUPPLY => 'spawn' });
+    like($j->{log}, qr/error: .*a replacement on node \S+: level\.memory\.place = pmem: .*libpmem\.so\.1/,
+        'pmem: a replacement without libpmem says so');
+    ok($j->{rc} == 0 && $j->{log} =~ /relaunching/, '... and the job is relaunched')
+        or diag("rc $j->{rc}\n$j->{log}");
+}
+
 # levels fall through: memory, then the second level, then files
 my %two = (FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '4 sets',
     FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',

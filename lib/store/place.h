@@ -88,9 +88,8 @@ int ftk_slot_check(struct ftk_slot *slot, uint64_t room);
  * slot. */
 int ftk_slot_check_segment(const struct ftk_slot *slot, const char *seg);
 
-/* Check that the place can be used; first of all.  FTKIT_ERR_UNSUPPORTED, with the key of the
- * configuration in the detail: this build lacks the library of the place, or the library cannot be
- * loaded. */
+/* Check that the place can be used.  FTKIT_ERR_UNSUPPORTED, with the key of the configuration in
+ * the detail: this build lacks the library of the place, or the library cannot be loaded. */
 int ftk_place_check(int kind, const char *key);
 
 /* Open a place for the slots of one level of a context.  dir NULL or empty: the default, /dev/shm.

@@ -61,6 +61,10 @@ static char *map(int fd, const char *path, size_t bytes, bool *direct)
     size_t mapped = 0;
     int is_pmem = 0;
     (void)fd;
+    if (load()) { /* ftk_place_check() has said why */
+        errno = ENOTSUP;
+        return NULL;
+    }
     char *p = pmem.map_file(path, 0, 0, 0, &mapped, &is_pmem);
     if (p && mapped < bytes) {
         (void)pmem.unmap(p, mapped);
