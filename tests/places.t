@@ -172,7 +172,7 @@ for my $dies (2, 6) {
 nothing_left();
 
 # what is left of jobs that nobody relaunches, beside that of one that lives
-{
+chain(sub {
     my $ftkit = build() . '/ftkit';
     my $dir = scratch() . '/prune';
     mkdir($dir);
@@ -218,7 +218,7 @@ nothing_left();
     is(scalar(() = $dry =~ /^would remove .*dead/mg), scalar(@dead), '... --dry-run told');
     is(scalar(() = $real =~ /^removed .*dead/mg), scalar(@dead), '... as it did');
     unlink(glob("$dir/*"));
-}
+});
 
 # a start that looks for its slots is not kept from them by a list that nobody reads
 {

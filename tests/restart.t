@@ -250,77 +250,86 @@ sub after
         env => { %files, FTKIT_RECOVER_SUPPLY => 'end', %{ $o{env} // {} } });
 }
 my $refused = qr/the run of set \d+ has finished, and this start differs: /;
-my $f = after(30, fault => 'app.mid:0:11:kill');
-is($f->{rc}, 0, 'a run finishes, after a relaunch') or diag($f->{log});
-like(slurp($mark), qr/^durable = \d+\ncommitted = \d+\narguments = 5 \w+\n.*^argument = \w+ 6 \w+ \Q$deck\E\n/ms,
-    '... its mark has the arguments and the argument file');
-($last) = slurp($mark) =~ /^durable = (\d+)/m;
-like((command('ls', scratch() . '/finished'))[1], qr/^ +$last  default .* complete, finished$/m, '... ftkit ls says so');
-like((command('status', scratch() . '/finished'))[1], qr/the run has finished; its last durable set is $last$/m,
-    '... and so does ftkit status');
-$f = after(30);
-ok($f->{rc} == 0 && $f->{log} =~ /restored set/, 'the same arguments: it continues') or diag($f->{log});
-$f = after(60);
-ok($f->{rc} == 2 && $f->{log} =~ /${refused}argument 4 was '30', and is '60'\. `ftkit run --fresh`/
-        && $f->{log} !~ /relaunching/, 'another argument: it ends with 2') or diag($f->{log});
-write_file($deck, "other\n");
-$f = after(30);
-ok($f->{rc} == 2 && $f->{log} =~ /${refused}the file of argument '\Q$deck\E' has other contents/,
-    'another argument file: it ends with 2') or diag($f->{log});
-unlink($deck);
-$f = after(30, env => { FTKIT_RECOVER_START => $last });
-is($f->{rc}, 0, 'recover.start = N chooses the set of a finished run') or diag($f->{log});
-$f = after(60, run => [ '--continue' ], fault => 'app.mid:0:20:kill,app.mid:0:5:kill@100');
-ok($f->{rc} == 0 && @{ $f->{faults} } == 2, '--continue goes on, also through relaunches') or diag($f->{log});
-my $mended = slurp($mark);
-like($mended, qr/^arguments = 5 \w+\n.* 60$/ms, '... and the mark is that of the new end');
-$f = after(90, run => [ '--continue', '--no-relaunch' ], fault => 'app.mid:0:20:kill');
-isnt($f->{rc}, 0, 'a run that was continued is lost ...');
-$f = after(90);
-ok($f->{rc} == 0 && $f->{log} =~ /restored set/, '... and started again: its newer sets make the mark stale')
-    or diag($f->{log});
-write_file($mark, substr(slurp($mark), 0, 100));
-$f = after(95);
-ok($f->{rc} == 0 && $f->{log} =~ /whether the run of set \d+ has finished is not known: .*finished is damaged/,
-    'a damaged mark is told, and no hindrance') or diag($f->{log});
-$f = after(20, run => [ '--fresh' ], fault => 'text.fsync:0:1:EIO');
-ok($f->{rc} == 0 && $f->{log} =~ /the run has finished, and is not marked as finished: /,
-    'a mark that cannot be written is told') or diag($f->{log});
-ok(!-e $mark, '... and the one of the earlier run is gone');
+my $f;
+chain(sub {
+    $f = after(30, fault => 'app.mid:0:11:kill');
+    is($f->{rc}, 0, 'a run finishes, after a relaunch') or diag($f->{log});
+    like(slurp($mark), qr/^durable = \d+\ncommitted = \d+\narguments = 5 \w+\n.*^argument = \w+ 6 \w+ \Q$deck\E\n/ms,
+        '... its mark has the arguments and the argument file');
+    ($last) = slurp($mark) =~ /^durable = (\d+)/m;
+    like((command('ls', scratch() . '/finished'))[1], qr/^ +$last  default .* complete, finished$/m, '... ftkit ls says so');
+    like((command('status', scratch() . '/finished'))[1], qr/the run has finished; its last durable set is $last$/m,
+        '... and so does ftkit status');
+    $f = after(30);
+    ok($f->{rc} == 0 && $f->{log} =~ /restored set/, 'the same arguments: it continues') or diag($f->{log});
+    $f = after(60);
+    ok($f->{rc} == 2 && $f->{log} =~ /${refused}argument 4 was '30', and is '60'\. `ftkit run --fresh`/
+            && $f->{log} !~ /relaunching/, 'another argument: it ends with 2') or diag($f->{log});
+    write_file($deck, "other\n");
+    $f = after(30);
+    ok($f->{rc} == 2 && $f->{log} =~ /${refused}the file of argument '\Q$deck\E' has other contents/,
+        'another argument file: it ends with 2') or diag($f->{log});
+    unlink($deck);
+    $f = after(30, env => { FTKIT_RECOVER_START => $last });
+    is($f->{rc}, 0, 'recover.start = N chooses the set of a finished run') or diag($f->{log});
+    $f = after(60, run => [ '--continue' ], fault => 'app.mid:0:20:kill,app.mid:0:5:kill@100');
+    ok($f->{rc} == 0 && @{ $f->{faults} } == 2, '--continue goes on, also through relaunches') or diag($f->{log});
+    my $mended = slurp($mark);
+    like($mended, qr/^arguments = 5 \w+\n.* 60$/ms, '... and the mark is that of the new end');
+    $f = after(90, run => [ '--continue', '--no-relaunch' ], fault => 'app.mid:0:20:kill');
+    isnt($f->{rc}, 0, 'a run that was continued is lost ...');
+    $f = after(90);
+    ok($f->{rc} == 0 && $f->{log} =~ /restored set/, '... and started again: its newer sets make the mark stale')
+        or diag($f->{log});
+    write_file($mark, substr(slurp($mark), 0, 100));
+    $f = after(95);
+    ok($f->{rc} == 0 && $f->{log} =~ /whether the run of set \d+ has finished is not known: .*finished is damaged/,
+        'a damaged mark is told, and no hindrance') or diag($f->{log});
+    $f = after(20, run => [ '--fresh' ], fault => 'text.fsync:0:1:EIO');
+    ok($f->{rc} == 0 && $f->{log} =~ /the run has finished, and is not marked as finished: /,
+        'a mark that cannot be written is told') or diag($f->{log});
+    ok(!-e $mark, '... and the one of the earlier run is gone');
+});
 
 # a set in memory is newer than the last durable one, whose successor then gets the same number
-my %few = (FTKIT_LEVEL_HDF5_EVERY => '4 sets');
-$f = after(30, run => [ '--fresh' ], env => \%few);
-my ($durable, $committed) = slurp($mark) =~ /^durable = (\d+)\ncommitted = (\d+)$/m;
-cmp_ok($durable, '<', $committed, 'a run ends with a set that is in memory only');
-$f = after(60, run => [ '--continue' ], env => { %few, FTKIT_LEVEL_HDF5_EVERY => '2 sets' },
-    fault => 'app.mid:0:16:kill');
-ok($f->{rc} == 0 && @{ $f->{faults} } == 1 && $f->{log} =~ /relaunching/,
-    '... another continues it, and is relaunched from its own set') or diag($f->{log});
+chain(sub {
+    my %few = (FTKIT_LEVEL_HDF5_EVERY => '4 sets');
+    $f = after(30, run => [ '--fresh' ], env => \%few);
+    my ($durable, $committed) = slurp($mark) =~ /^durable = (\d+)\ncommitted = (\d+)$/m;
+    cmp_ok($durable, '<', $committed, 'a run ends with a set that is in memory only');
+    $f = after(60, run => [ '--continue' ], env => { %few, FTKIT_LEVEL_HDF5_EVERY => '2 sets' },
+        fault => 'app.mid:0:16:kill');
+    ok($f->{rc} == 0 && @{ $f->{faults} } == 1 && $f->{log} =~ /relaunching/,
+        '... another continues it, and is relaunched from its own set') or diag($f->{log});
+});
 
 # the user writes the input of the next problem while the run computes
-write_file($deck, "first\n");
-$f = after(30, in => 'changed', while => sub {
-        my ($work) = @_;
-        await_file("$work/default.ftkit/set-*/manifest");
-        write_file($deck, "second\n");
-    }, fault => 'finish.begin:1:1:slow');
-is($f->{rc}, 0, 'a run whose argument file changes') or diag($f->{log});
-$f = after(30, in => 'changed');
-ok($f->{rc} == 0 && $f->{log} =~ /the file of its argument '\Q$deck\E' changed while the run computed/,
-    '... the next start says that the file is not compared') or diag($f->{log});
+chain(sub {
+    write_file($deck, "first\n");
+    $f = after(30, in => 'changed', while => sub {
+            my ($work) = @_;
+            await_file("$work/default.ftkit/set-*/manifest");
+            write_file($deck, "second\n");
+        }, fault => 'finish.begin:1:1:slow');
+    is($f->{rc}, 0, 'a run whose argument file changes') or diag($f->{log});
+    $f = after(30, in => 'changed');
+    ok($f->{rc} == 0 && $f->{log} =~ /the file of its argument '\Q$deck\E' changed while the run computed/,
+        '... the next start says that the file is not compared') or diag($f->{log});
+});
 
 # an argument file that is gone changes nothing for the others, whose first bytes are compared
-my ($output, $mesh) = map { write_file(scratch() . "/$_->[0]", 'x' x $_->[1]) } [ 'output', 15e6 ], [ 'mesh', 6e6 ];
-my @large = (in => 'large', more => [ $output, $mesh ]);
-$f = after(30, @large);
-is($f->{rc}, 0, 'a run with large argument files') or diag($f->{log});
-unlink($output);
-$f = after(30, @large);
-ok($f->{rc} == 0 && $f->{log} =~ /restored set/, '... one is gone: it continues') or diag($f->{log});
-write_file($mesh, 'y' . 'x' x (6e6 - 1));
-$f = after(30, @large);
-ok($f->{rc} == 2 && $f->{log} =~ /${refused}the file of argument '\Q$mesh\E' has other contents/,
-    '... the other one has changed: it ends with 2') or diag($f->{log});
+chain(sub {
+    my ($output, $mesh) = map { write_file(scratch() . "/$_->[0]", 'x' x $_->[1]) } [ 'output', 15e6 ], [ 'mesh', 6e6 ];
+    my @large = (in => 'large', more => [ $output, $mesh ]);
+    $f = after(30, @large);
+    is($f->{rc}, 0, 'a run with large argument files') or diag($f->{log});
+    unlink($output);
+    $f = after(30, @large);
+    ok($f->{rc} == 0 && $f->{log} =~ /restored set/, '... one is gone: it continues') or diag($f->{log});
+    write_file($mesh, 'y' . 'x' x (6e6 - 1));
+    $f = after(30, @large);
+    ok($f->{rc} == 2 && $f->{log} =~ /${refused}the file of argument '\Q$mesh\E' has other contents/,
+        '... the other one has changed: it ends with 2') or diag($f->{log});
+});
 
 done_testing();
