@@ -189,6 +189,17 @@ for my $case ([ 'clone', 'restore.corrupt:2:1:EIO' ], [ 'replay', 'restore.corru
     is(right($twins, $j, quiet => 1, like => qr/restored set 7 from memory that outlived the job/),
         '', '... and the next one goes on without the slots of a rank');
 }
+# Two ranks of a parity group are lost: their segments come from siblings, with other bytes ("timer" is not
+# compared).  The next repair completes the parity of the group, and then a third rank of it is lost.
+{
+    my $p = { %$twins, args => [ '-m', 'timer' ] };
+    my $j = replicas(3, $p, spares => 6,
+        fault => 'app.mid:0:33:kill,repair.census:2:2:kill,app.mid:1:36:kill,repair.agreed:4:4:kill',
+        env => { FTKIT_CHECKPOINT_PERIOD => '20 calls', FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_REPLICAS_LOST => 'replay' });
+    is(right($p, $j, faults => 4, quiet => 1, like => qr/rank 0 from the copy at rank 3, rank 2 from the copy at rank 5/),
+        '', 'two segments of a parity group come from siblings');
+    like($j->{log}, qr/rank 4 from the parity of its group/, '... and its parity fits them');
+}
 # memory of one copy, and the replicas of a rank are lost
 {
     my $j = replicas(2, $twins, spares => 2, fault => 'app.mid:1:33:kill,repair.census:4:2:kill',

@@ -80,7 +80,8 @@ static int home_of(const struct ftk_plan *p, const struct ftk_plan_group *g, int
     return -1;
 }
 
-/* Plan the rebuilding of a group.  False: nothing is lost, or too much to rebuild. */
+/* Plan the rebuilding of a group.  False: nothing is lost.  If too much is lost to rebuild it, a
+ * lost segment comes from a sibling, or the line is not whole. */
 static bool plan_group(struct ftk_plan *p, struct ftk_plan_group *g)
 {
     uint32_t data = 0, parity = 0;
@@ -88,9 +89,10 @@ static bool plan_group(struct ftk_plan *p, struct ftk_plan_group *g)
         data |= (uint32_t)(g->data_at[i] < 0) << i;
         parity |= (uint32_t)(g->parity_at[i] < 0) << i;
     }
-    if ((data | parity) == 0 || !ftk_code_survives(g->n, g->m, data, parity))
+    if ((data | parity) == 0)
         return false;
-    for (int i = 0; i < g->n; i++) {
+    g->anew = !ftk_code_survives(g->n, g->m, data, parity);
+    for (int i = 0; !g->anew && i < g->n; i++) {
         int home = home_of(p, g, i);
         g->data_to[i] = data >> i & 1 ? home : -1;
         g->parity_to[i] = parity >> i & 1 ? home : -1;

@@ -192,6 +192,9 @@ static int choose(struct search *f)
         first = false;
     }
     free(all);
+    if (rc == FTKIT_OK && f->which.set > 0)
+        ftk_plan_void(
+            &f->p, f->mem); /* the vote comes after choose(), the transfers after the vote */
     return rc;
 }
 

@@ -65,6 +65,24 @@ void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem)
     }
 }
 
+static bool is_anew(const struct ftk_plan *p, int rank)
+{
+    for (int i = 0; i < p->ngroups; i++)
+        for (int k = 0; p->groups[i].anew && k < p->groups[i].n; k++)
+            if (p->groups[i].rank[k] == rank)
+                return true;
+    return false;
+}
+
+void ftk_plan_void(const struct ftk_plan *p, struct ftk_mem *mem)
+{
+    for (int i = 0; p->outcome == FTK_PLAN_GO && !p->from_file && i < mem->nsegs; i++) {
+        struct ftk_mem_seg *s = mem->segs[i];
+        if (s->set == p->line && s->sealed && s->parity && is_anew(p, s->rank))
+            ftk_mem_release(s);
+    }
+}
+
 static bool has_segment(const struct ftk_plan *p, const struct ftk_census_entry *e, int rank)
 {
     for (int k = 0; k < e->nsegs; k++)
@@ -107,7 +125,9 @@ static void identify(const struct ftk_facts *f, struct ftk_plan *p)
 }
 
 /* A segment of which nothing is left is taken from another replica of the rank: their contents were
- * compared before the commit.  Segments that are rebuilt come too late: after the transfers. */
+ * compared before the commit.  Segments that are rebuilt come too late: after the transfers.  The
+ * bytes of the two segments differ: in the head, the handles, the state of the log, and in regions
+ * that are not compared.  So the parity of the group is made anew (ftk_plan_group.anew). */
 static void take_from_siblings(const struct ftk_facts *f, struct ftk_plan *p)
 {
     if (f->rules->replicas < 2 || p->line_nranks != p->nranks)

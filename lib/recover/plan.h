@@ -24,6 +24,8 @@ struct ftk_plan_group {
     int rank[FTK_GROUP_MAX]; /* of the line */
     int data_at[FTK_GROUP_MAX], parity_at[FTK_GROUP_MAX];
     int data_to[FTK_GROUP_MAX], parity_to[FTK_GROUP_MAX];
+    int anew; /* nothing is rebuilt: a member has got a segment with other bytes, so the parity of
+                  all members is released, and made anew after the transfers */
 };
 
 /* The number of a set does not identify the set: an earlier try to write a set with this number
@@ -106,6 +108,10 @@ bool ftk_plan_rebuilds(const struct ftk_plan *p, int rank);
 /* Release the segments in mem that have the number of the line but are of another try: otherwise
  * they would be taken for segments of the line. */
 void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem);
+/* Release the parities in mem that do not fit the segments of the line after this plan.  All
+ * processes of the census call it before they agree on the plan: so none of these parities is left
+ * when the first segment travels, and a plan after a further failure finds none. */
+void ftk_plan_void(const struct ftk_plan *p, struct ftk_mem *mem);
 uint64_t ftk_plan_hash(const struct ftk_plan *p);
 void ftk_plan_free(struct ftk_plan *p);
 /* Write the list of the ranks of the line without a source (see ftk_ranks_text()); return their

@@ -1,10 +1,12 @@
 /* Rebuilding segments and parities of a line from the remaining members of their groups.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
 #include <string.h>
 
 #include "rebuild.h"
 #include "set/coding.h"
+#include "set/group.h"
 
 /* The rebuilding of one group in one process. */
 struct rebuilding {
@@ -243,6 +245,28 @@ static int rebuild_group(struct rebuilding *r)
     return rc;
 }
 
+/* Make the parity of a group anew from the segments of its members, each of which is in the rank's
+ * own process. */
+static int make_anew(struct rebuilding *r)
+{
+    struct ftk_group g = { .n = (uint32_t)r->g.n, .m = (uint32_t)r->g.m, .index = UINT32_MAX };
+    for (int i = 0; i < r->g.n; i++) {
+        g.rank[i] = (uint32_t)r->g.rank[i];
+        if (r->g.rank[i] == r->me)
+            g.index = (uint32_t)i;
+    }
+    return g.index == UINT32_MAX ? FTKIT_OK : ftk_parity_make(r->mem, &g, r->ch, r->p->line);
+}
+
+/* Break the channel, so that no process waits for this one; keep the reason. */
+static int give_up(struct ftk_chan *ch, int rc)
+{
+    char why[FTK_DETAIL_MAX];
+    snprintf(why, sizeof why, "%s", ftk_detail_text());
+    (void)ftk_chan_break(ch, MPI_ERR_OTHER, "a rebuild that cannot go on");
+    return ftk_fail(rc, "a rebuild that cannot go on: %s", why);
+}
+
 int ftk_rebuild(
     struct ftkit_ctx *ctx, struct ftk_mem *mem, struct ftk_chan *ch, const struct ftk_plan *p)
 {
@@ -254,10 +278,10 @@ int ftk_rebuild(
             .ctx = ctx, .mem = mem, .ch = ch, .p = p, .g = p->groups[i], .me = me
         };
         use_ranks(p, &r.g);
-        if (takes_part(&r.g, me))
+        if (r.g.anew)
+            rc = make_anew(&r);
+        else if (takes_part(&r.g, me))
             rc = rebuild_group(&r);
     }
-    if (rc != FTKIT_OK && !ch->broken)
-        (void)ftk_chan_break(ch, MPI_ERR_OTHER, "a rebuild that cannot go on");
-    return rc;
+    return rc == FTKIT_OK || ch->broken ? rc : give_up(ch, rc);
 }

@@ -143,6 +143,8 @@ static int make_plan(struct ftk_attempt *a)
         a->planned = rc == FTKIT_OK;
         (void)FTK_FAULT("repair.plan");
         if (rc == FTKIT_OK)
+            ftk_plan_void(&a->plan, &ctx->level[FTK_LEVEL_MEMORY].mem);
+        if (rc == FTKIT_OK)
             rc = same_plan(a);
         if (rc != FTKIT_OK || a->plan.outcome != FTK_PLAN_SPAWN)
             return rc;

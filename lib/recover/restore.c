@@ -77,7 +77,8 @@ static int make_copies(struct ftkit_ctx *ctx)
     if (rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file)
         rc = ftk_transfer(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, &ch, &p);
     if (rc == FTKIT_OK)
-        rc = ftk_parity_make(&ctx->level[FTK_LEVEL_MEMORY], &ch, ctx->repair.line);
+        rc = ftk_parity_make(&ctx->level[FTK_LEVEL_MEMORY].mem,
+            &ctx->level[FTK_LEVEL_MEMORY].layout.group, &ch, ctx->repair.line);
     ftk_plan_free(&p);
     return rc;
 }

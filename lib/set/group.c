@@ -260,24 +260,25 @@ static int run(struct ftk_parity_write *w, struct ftk_chan *ch,
     return rc;
 }
 
-int ftk_parity_make(struct ftk_level *l, struct ftk_chan *ch, uint64_t set)
+int ftk_parity_make(
+    struct ftk_mem *mem, const struct ftk_group *g, struct ftk_chan *ch, uint64_t set)
 {
-    const struct ftk_group *g = &l->layout.group;
     struct ftk_parity_write w = { .seg = NULL };
     if (g->n < 2)
         return FTKIT_OK;
     int rank = (int)g->rank[g->index];
-    struct ftk_mem_seg *own = ftk_mem_find(&l->mem, set, rank);
-    struct ftk_mem_seg *old = ftk_mem_find_parity(&l->mem, set, rank);
+    struct ftk_mem_seg *own = ftk_mem_find(mem, set, rank);
+    struct ftk_mem_seg *old = ftk_mem_find_parity(mem, set, rank);
     if (!own)
         return ftk_fail(FTKIT_ERR_INTERNAL, "set %llu is not in memory", (unsigned long long)set);
     if (old)
         ftk_mem_release(old);
-    const struct ftk_seg_header *h = (const void *)own->buf;
-    ftk_parity_start(&w, g, (size_t)h->head_bytes, (size_t)h->data_bytes);
+    struct ftk_seg_header h = *(const struct ftk_seg_header *)(const void *)own->buf;
+    h.nranks = (uint32_t)own->nranks; /* with replicas a segment has the ranks of one plane */
+    ftk_parity_start(&w, g, (size_t)h.head_bytes, (size_t)h.data_bytes);
     int rc = run(&w, ch, ftk_parity_sizes_step);
     if (rc == FTKIT_OK)
-        rc = ftk_parity_take(&w, &l->mem, h, own);
+        rc = ftk_parity_take(&w, mem, &h, own);
     if (rc == FTKIT_OK)
         rc = run(&w, ch, ftk_parity_step);
     if (rc == FTKIT_OK)

@@ -71,8 +71,9 @@ int ftk_parity_step(struct ftk_parity_write *w, struct ftk_chan *ch, bool *idle,
  * the other members go on, or because of FTKIT_ERR_PEER. */
 void ftk_parity_end(struct ftk_parity_write *w, struct ftk_chan *ch);
 
-/* Make the parity of a set that all ranks have in memory. */
-int ftk_parity_make(struct ftk_level *l, struct ftk_chan *ch, uint64_t set);
+/* Make the parity of a set whose segments all members of the group have in memory. */
+int ftk_parity_make(
+    struct ftk_mem *mem, const struct ftk_group *g, struct ftk_chan *ch, uint64_t set);
 
 /* Send this member's part, part[g->index], to all other members, and receive part[i], of bytes[i]
  * bytes, from each member i.  what: names the step in the detail. */

@@ -666,6 +666,39 @@ static void a_segment_of_a_sibling(void **state)
     }
 }
 
+/* Two ranks of a group with one parity are lost: siblings have their segments, with other bytes.  So
+ * no parity of this group may stay, and those of the other group stay. */
+static void parity_after_siblings(void **state)
+{
+    (void)state;
+    for (int lost = 1; lost <= 2; lost++) {
+        struct ftk_census c = grouped(8, 2, 1, 5);
+        struct ftk_plan_rules r = parity_rules(8);
+        struct ftk_mem mem = { 0 };
+        r.replicas = 2;
+        lose(&c, 2);
+        if (lost == 2)
+            lose(&c, 1);
+        for (int i = 0; i < 8; i++) {
+            struct ftk_mem_seg *s = NULL;
+            assert_int_equal(ftk_mem_take(&mem, 5, i, 8, 4096, &s), FTKIT_OK);
+            s->parity = true;
+            assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
+        }
+        struct ftk_plan p = plan(&c, r);
+        assert_int_equal(p.outcome, FTK_PLAN_GO);
+        assert_false(p.from_file);
+        assert_int_equal(p.ngroups, 1);
+        assert_int_equal(p.groups[0].anew, lost == 2);
+        assert_int_equal(p.as[2], lost == 2 ? 6 : 2);
+        ftk_plan_void(&p, &mem);
+        for (int i = 0; i < 8; i++)
+            assert_int_equal(ftk_mem_find_parity(&mem, 5, i) != NULL, lost == 1 || i >= 4);
+        ftk_mem_close(&mem, false);
+        ftk_plan_free(&p);
+    }
+}
+
 /* No set will come: the lost rank returns to the line, and nobody else does.  If its plane stands
  * still already, the whole plane returns. */
 static void no_set_will_come(void **state)
@@ -861,9 +894,9 @@ int main(void)
         cmocka_unit_test(nobody_lost_again), cmocka_unit_test(replicas_differ),
         cmocka_unit_test(a_plane_takes_over), cmocka_unit_test(a_plane_that_waits),
         cmocka_unit_test(a_spare_away_from_siblings), cmocka_unit_test(a_segment_of_a_sibling),
-        cmocka_unit_test(no_set_will_come), cmocka_unit_test(outcomes_of_a_leader_are_lost),
-        cmocka_unit_test(a_call_that_is_passed), cmocka_unit_test(a_rank_has_left_its_loop),
-        cmocka_unit_test(no_whole_plane), cmocka_unit_test(hash_tells_plans_apart),
-        cmocka_unit_test(large) };
+        cmocka_unit_test(parity_after_siblings), cmocka_unit_test(no_set_will_come),
+        cmocka_unit_test(outcomes_of_a_leader_are_lost), cmocka_unit_test(a_call_that_is_passed),
+        cmocka_unit_test(a_rank_has_left_its_loop), cmocka_unit_test(no_whole_plane),
+        cmocka_unit_test(hash_tells_plans_apart), cmocka_unit_test(large) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
