@@ -149,7 +149,7 @@ static int part_plainly(struct ftkit_ctx *ctx, int *mismatch)
 static void end_unrestored(struct ftkit_ctx *ctx)
 {
     ftk_repair_flaw(ctx,
-        ftk_fail(FTKIT_ERR_STATE,
+        ftk_fail(FTKIT_ERR_PEER, /* no mistake that a relaunch would meet again */
             "ftkit_close before the line is restored: a rank failed when this one had already left "
             "its loop (see ftkit_finish), or the program has left it at the failure"));
     ftk_detect_raise(ctx);
