@@ -94,7 +94,26 @@ is(verdict({})->{verdict}, 'right', 'the judge: a run with the result');
 is(verdict({})->{repairs}, 1, '... and its repairs');
 my $lost = "ftkit: error: there are no files, and no copy or parity is left that makes up for the segment\n";
 my $spares = "ftkit: 1 of 4 ranks lost, 0 spares left: the job has to be relaunched\n";
+my $full = "ftkit: warning: context default: set 4: rank 0 could not write it: make x: No space left on device\n"
+    . "solver: close: no space left: make x: No space left on device\n"
+    . "ftkit run: rank 3 of the job ended with exit code 1 when all contexts were closed\n";
+my $again = "ftkit run: attempt 1 ended by a fatal error: x; relaunching from the newest complete set (1 of 3)\n";
+my %fill = (rc => 1, log => $full, outside => ['fill disk at 0.20'], faults => []);
+my $killed = "ftkit: context default: repaired in 4 ms (x): 1 rank replaced, 0 given up\n"
+    . "ftkit run: killed rank 1 (process 70) at 0.1 s, x\nftkit run: killed rank 1 (process 70) at 0.2 s, x\n"
+    . "ftkit run: attempt 1 ended because rank 0 of the job was killed by signal 9 (Killed) with a context still open; x\n";
+my %all = (rc => 137, results => [''], log => $killed, faults => [ map {"app.mid rank $_ incarnation 0: kill"} 0, 1, 2, 3 ]);
+my @two = (faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]);
 for my $red (
+    ['lying exit code', { %fill, outside => ['fill disk at 0.20 until 0.30'] }], ['lying exit code', { %fill, outside => [] }],
+    ['lying exit code', { %fill, rc => 2 }], ['stop without a reason', { %fill, results => [''] }],
+    ['lying exit code', { %fill, log => $full =~ s/^ftkit: warning.*\n//r }],
+    ['lying exit code', { %fill, log => "$full$again" }], ['stop without a reason', { rc => 1, results => [''], log => "$lost$again" }],
+    ['stop without a reason', { %all, faults => [ @{ $all{faults} }[0 .. 2] ] }, @two],
+    ['stop without a reason', { %all, log => $killed =~ s/with a context still open/x/r }, @two],
+    ['stop without a reason', { %all, log => "ftkit run: killed node 2 (x)\n$killed" }, @two],
+    ['stop without a reason', { %all, faults => [ @{ $all{faults} }[0 .. 2], 'repair.plan rank 3 incarnation 0: kill' ] }, @two],
+    ['needless stop', \%all, @two, relaunch => 1],
     ['hang', { rc => 124 }], ['hang', { log => "guard: 60 s are over: x\n" }],
     ['hang', { rc => 1, results => [''], log => "ftkit: error: a repair has not ended for 12.1 s: ending the job\n" }],
     ['crash', { log => "[vm:7] *** Process received signal ***\n" }],
@@ -127,6 +146,8 @@ for my $allowed (
     ['stop: no record of set-up is left', { rc => 137, results => [''], log =>
             "ftkit: error: in the replay of set-up x (the record of its set-up could not be read): start the job again\n" },
         faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]],
+    ['stop: the disk is full', \%fill], ['stop: the disk is full', { %fill, log => "$lost$again$full" }, relaunch => 1],
+    ['stop: all ranks lost', \%all, @two],
     ['right', { left => ['/dev/shm/sm_segment.h.0.1'] }],
     ['right', { rc => 1, log => "ftkit run: rank 4 was killed by a signal on another node when all contexts were closed\n" },
         faults => ['kill node 3 at 0.62']],

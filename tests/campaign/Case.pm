@@ -300,7 +300,7 @@ sub make {
 # Nodes, and what takes the place of lost ranks.
 sub choose_place {
     my ($c, $mode, $p) = @_;
-    if ($mode =~ /^(?:all|log|apart)$/ && chance(15)) { # two ranks on each
+    if ($mode =~ /^(?:all|log|apart)$/ && chance(15) && !$p->{one_node}) { # two ranks on each
         $c->{nodes} = one_of(2, 3, 3, 4);
         $c->{n} = 2 * $c->{nodes};
         delete $c->{config}{'log.team_list'} and $c->{config}{'log.team_size'} = 2;
@@ -361,6 +361,7 @@ sub supported {
     return 'the program stops at an error' if $p->{stops} && grep {/^(?:fill|h5\.)/} @{ $c->{faults} };
     return 'there is no disk' if !$files && grep {/^fill/} @{ $c->{faults} };
     return 'nobody starts the job again' if (grep {/mpirun/} @{ $c->{faults} }) && !$c->{relaunch};
+    return 'the program has its ranks on one node' if $p->{one_node} && $c->{nodes} > 1;
     return 'a lost node needs others' if (grep {/^kill node/} @{ $c->{faults} }) && $c->{nodes} < 3;
     return 'shrink is without log'
         if ($config->{'recover.supply'} // '') =~ /shrink/ && ($config->{'log.enabled'} || !$kinds->{shrink});

@@ -65,6 +65,31 @@ sub duty {
     return '';
 }
 
+# What the last attempt of a job has written: an earlier one has ended for reasons of its own.
+sub last_attempt { my ($log) = @_; return $log =~ s/\A.*^ftkit run: [^\n]*relaunching[^\n]*\n//msr }
+
+# Whether the program itself has ended a whole job, because the last set is not in the files: the disk is
+# full for good, and ftkit_close() says so to the program, which has its result.
+sub disk_is_full {
+    my ($r, $log, $same) = @_;
+    my ($code) = $log =~ /^ftkit run: rank \d+ of the job ended with exit code (\d+) when all contexts were closed$/m;
+    return $same && defined($code) && $code == $r->{rc} && (grep { /^fill disk/ && !/until/ } @{ $r->{outside} // [] })
+        && $log =~ /^ftkit: warning: context \S+: set \d+: .*No space left on device$/m && $log =~ /no space left: /;
+}
+
+# Whether the faults have killed every process that had a rank, so that none was left to say so.
+sub all_are_killed {
+    my ($c, $r, $log) = @_;
+    my @points = grep {/ rank \d+ incarnation \d+: kill$/} @{ $r->{faults} };
+    return 0 if $log !~ /^ftkit run: attempt \d+ ended because .* was killed by signal 9 .* with a context still open/m;
+    return 0 if $log =~ /^ftkit run: killed node/m || $log =~ /^ftkit run: .*relaunching/m; # not known how many
+    return 0 if $c->{spares} && grep {/^(?:repair|transfer|rebuild)\./} @points; # perhaps of a spare
+    my %outside = map { $_ => 1 } $log =~ /^ftkit run: killed rank \d+ \(process (\d+)\)/mg;
+    my $had_rank = $c->{n} * $c->{replicas};
+    $had_rank += $_ for $log =~ /: (\d+) ranks? replaced,/g;
+    return @points + keys %outside == $had_rank;
+}
+
 # What must not be left: all but the files of Open MPI, whose processes were killed; slots of a job that
 # was stopped and may be started again; the files of an undisturbed Slurm.
 sub leftovers {
@@ -107,7 +132,10 @@ sub judge {
     return $ends_clean->('right', 'a rank died at the end') if $same && ($late || died_at_end({ %$r, log => $log }));
     my ($refused) = $log =~ $refusal;
     return $end->('refused', $refused) if $refused && !@{ $r->{faults} } && $r->{rc} <= 2;
-    my ($reason) = map { $_->[0] } grep { $log =~ $_->[1] } @reasons;
+    my $last = last_attempt($log);
+    return $ends_clean->('stop: the disk is full') if disk_is_full($r, $last, $same);
+    my ($reason) = map { $_->[0] } grep { $last =~ $_->[1] } @reasons;
+    $reason ||= 'all ranks lost' if all_are_killed($c, $r, $log);
     return $end->($same ? 'lying exit code' : 'stop without a reason', "rc $r->{rc}") if !$reason;
     # only a spawn may hang (docs/limits.md)
     return $end->('hang', $1) if $log =~ /^(.*a repair has not ended.*)$/m && $log !~ /spawning \d+ process/;

@@ -20,8 +20,8 @@ our @EXPORT_OK = qw(find arguments names of_kind script_kinds);
 #   shmem    of OpenSHMEM: the library turns the log on, with one team
 # path: below build/; args; steps: calls of a loop (visits of app.step); points: its own fault points;
 # n: numbers of ranks; quiet: it has no app.* points; names: it names its result itself;
-# stops: it stops when a set cannot be written; outside: of a library without fault points, so faults come
-# from outside; length: its option for the number of steps, where a job may have more of them.
+# one_node: its result is that of ranks on one node; stops: it stops when a set cannot be written; outside: of
+# a library without fault points, so faults come from outside; length: its option for the number of steps, where a job may have more of them.
 my %table;
 
 sub add {
@@ -62,7 +62,8 @@ add('decide', 'log', path => 'mpi/decide', steps => 40, messages => 120);
 add('twins', 'replicas', path => 'mpi/twins', args => ['-n', 60], steps => 60, length => '-n');
 for my $binding (qw(mpifh mpi f08)) {
     add("fortran-$binding-$_->{args}[1]", 'log apart', path => "ftests/calls_$binding", args => $_->{args},
-        steps => $_->{steps}, messages => $_->{messages}, stops => 1) for grep { $_->{ordered} && $_->{args}[1] ne 'wildcard' }
+        steps => $_->{steps}, messages => $_->{messages}, stops => 1,
+        one_node => $_->{args}[1] eq 'comms') for grep { $_->{ordered} && $_->{args}[1] ne 'wildcard' }
         FtkitLog::fortran_programs($binding);
 }
 add("windows-$_", 'log apart', path => 'mpi/windows', args => ['-m', $_], steps => 40,
