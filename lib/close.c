@@ -152,6 +152,8 @@ static void end_unrestored(struct ftkit_ctx *ctx)
         ftk_fail(FTKIT_ERR_PEER, /* no mistake that a relaunch would meet again */
             "ftkit_close before the line is restored: a rank failed when this one had already left "
             "its loop (see ftkit_finish), or the program has left it at the failure"));
+    /* at once: the others end when they learn of the error, and that can end the job */
+    ftk_report(FTKIT_ERROR, "context %s: rank %d: %s", ctx->cfg.name, ctx->rank, ftk_detail_text());
     ftk_detect_raise(ctx);
 }
 
