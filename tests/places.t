@@ -402,6 +402,11 @@ sub refused
     refused('2 ranks wrote it, 4 are started', $dir,
         qr/is of 2 ranks, not 4, and there are no files: start with 2 ranks.*--slots \Q$dir\E/,
         env => \%here);
+    my $start = job(n => 4, spares => 0, env => \%here, run => [ '--relaunch', 2 ]);
+    is($start->{rc}, 2, '... with the exit code of a wrong call');
+    like($start->{log}, qr/^ftkit run: attempt 1 ended: .*is of 2 ranks, not 4.*: every relaunch would end in the same way/m,
+        '... and no relaunch in vain');
+    unlike($start->{log}, qr/mistake of the program|ranks disagree/, '... and the program is not blamed');
     survives('... then 2', n => 2, spares => 0, faults => 0, env => \%here, like => $found);
 
     ($dir, %here) = in_directory();
@@ -409,7 +414,7 @@ sub refused
         FTKIT_LEVEL_HDF5_DIRECTORY => $dir);
     my %shrink = (program => build() . '/mpi/shrink', args => [], env => \%both);
     killed(2, $dir, \%both, %shrink, fault => 'ckpt.begin:*:4:kill');
-    my $start = job(n => 3, spares => 0, %shrink);
+    $start = job(n => 3, spares => 0, %shrink);
     ok($start->{rc} == 0 && $start->{log} =~ qr/set \d+ in memory is of 2 ranks, not 3$/m
             && $start->{log} =~ qr/restored set \d+ from files in \S+, of another number of ranks/,
         '... unless there are files') or diag($start->{log});

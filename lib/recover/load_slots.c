@@ -427,7 +427,7 @@ static int report_why(const struct search *f)
             "a slot in %s cannot be used now (%s), and there are no files: start again, "
             "or remove the slots with `ftkit prune --slots %s` and begin anew",
             f->mem->place.dir, ftkit_strerror(f->unread), f->mem->place.dir);
-    return ftk_fail(FTKIT_ERR_MISMATCH,
+    return ftk_fail(FTKIT_ERR_UNSUPPORTED, /* the ranks agree, and the program is right */
         "%s, and there are no files: start with %d ranks, or remove the slots with "
         "`ftkit prune --slots %s` and begin anew",
         f->why, f->other, f->mem->place.dir);

@@ -23,6 +23,7 @@ my @reasons = (
     ['the watchdog ends the job' => qr/a repair has not ended for [\d.]+ s|: ending the job/],
     ['the last set is lost' => qr/needs a new start of the job/],
     ['no record of set-up is left' => qr/record of its set-up could not be read/],
+    ['a set of another number of ranks' => qr/set \d+ in memory is of \d+ ranks, not \d+, and there are no files/],
     ['a set cannot be read' => qr/no usable set|is damaged, wherever/],
 );
 sub reasons { return @reasons }
@@ -53,6 +54,8 @@ my %several = map { $_ => 1 } 'no copy is left', 'all ranks lost', 'no process f
 # Why a job must not have stopped for this reason; or ''.
 sub duty {
     my ($c, $reason, $log) = @_;
+    return '' if $reason eq 'a set of another number of ranks' && ($c->{config}{'recover.supply'} // '') =~ /shrink/
+        && $c->{config}{'level.hdf5.enabled'}; # is off: only files serve another number of ranks
     return 'may be relaunched' if $c->{relaunch};
     # a process that the machine has not let run for recover.timeout is one more loss
     return '' if $log =~ /has (?:been stopped|not come to the repair) for [\d.]+ s: killed/;
