@@ -710,7 +710,8 @@ subtest 'mpirun does not end after its ranks' => sub {
         ['reap', 'exit 0', 1, 'nothing is known'],
         ['keep', 'exit 0', 0, 'all ended well'],
         ['keep', '[ $rank = 0 ] || kill -KILL $$', 137, 'a rank was killed'],
-        ['reap', $closes, 0, 'the context was closed'],
+        ['reap', $closes, 1, 'the context was closed, and nothing is known'],
+        ['keep', $closes, 0, 'the context was closed, and all ended well'],
         ['keep', $closes . 'exit $((3 * rank))', 3, 'closed, but a rank failed'],
         ['keep', $closes . "$spawned sleep 300 &", 0, 'a spawned process has not joined'],
         )

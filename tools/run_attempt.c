@@ -221,15 +221,14 @@ static void watch(const struct ftk_run *r, struct ftk_try *a, struct ftk_ranks *
 }
 
 /* mpirun hangs after the end of its ranks, and does not report their exit codes.  Take a status
- * from the zombies of the ranks, if it is known; else rely on the lines of the library. */
+ * from the zombies of the ranks, if it is known.  A rank may end badly behind ftkit_close, so a
+ * closed context does not tell how the ranks have ended. */
 static void take_status(struct ftk_try *a, int status)
 {
     bool lost = ftk_state_is_open(a->state);
     ftk_run_say("mpirun does not end although all processes of the job have; ending it");
-    if (status > 0)
+    if (status > 0 || (status == 0 && !lost))
         a->status = status;
-    else if (!lost && (status == 0 || ftk_state_facts(a->state)->opened))
-        a->status = 0;
     else if (!lost)
         ftk_run_say("their exit codes are not known; taken as %d", TOOL_FAIL);
 }

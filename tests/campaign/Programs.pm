@@ -21,7 +21,8 @@ our @EXPORT_OK = qw(find arguments names of_kind script_kinds);
 # path: below build/; args; steps: calls of a loop (visits of app.step); points: its own fault points;
 # n: numbers of ranks; quiet: it has no app.* points; names: it names its result itself;
 # one_node: its result is that of ranks on one node; stops: it stops when a set cannot be written; outside: of
-# a library without fault points, so faults come from outside; length: its option for the number of steps, where a job may have more of them.
+# a library without fault points, so faults come from outside; length: its option for the number of steps,
+# where a job may have more of them.
 my %table;
 
 sub add {
