@@ -666,8 +666,8 @@ static void a_segment_of_a_sibling(void **state)
     }
 }
 
-/* Two ranks of a group with one parity are lost: siblings have their segments, with other bytes.  So
- * no parity of this group may stay, and those of the other group stay. */
+/* Two ranks of a group with one parity are lost: siblings have their segments, with other bytes.
+ * So no parity of this group may stay, and those of the other group stay. */
 static void parity_after_siblings(void **state)
 {
     (void)state;
