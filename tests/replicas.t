@@ -26,6 +26,25 @@ my $build = build();
 my $twins = { name => 'twins', steps => 60 };
 my %clone = (FTKIT_REPLICAS_LOST => 'clone'); # a plane takes over the state of one that is left alone
 
+# Slots in files: the environment of a job, and how many slots of each segment and parity a directory has,
+# or the slots of a rank.
+sub in_files {
+    my ($dir) = @_;
+    return (FTKIT_LEVEL_MEMORY_PLACE => 'file', FTKIT_LEVEL_MEMORY_DIRECTORY => $dir,
+        FTKIT_LEVEL_HDF5_DIRECTORY => $dir); # the same job
+}
+
+sub slots_in {
+    my ($dir, $of) = @_;
+    my (%n, @of);
+    for my $path (glob("$dir/ftkit-slot*")) {
+        my ($set, $rank, $parity) = (unpack('a8 L2 Q5 L3', slurp($path)))[ 5, 8, 10 ]; # struct ftk_slot
+        $n{ ($parity ? 'parity' : 'segment') . " $rank" }++ if $set;
+        push(@of, $path) if $set && $rank == ($of // -1);
+    }
+    return defined($of) ? @of : %n;
+}
+
 # ---- no false alarm --------------------------------------------------------------------
 
 my @same = alike(); # the messages of all are compared below, and so are their regions
@@ -176,8 +195,7 @@ for my $case ([ 'clone', 'restore.corrupt:2:1:EIO' ], [ 'replay', 'restore.corru
 {
     my $slots = scratch() . '/own';
     mkdir($slots);
-    my %place = (FTKIT_LEVEL_MEMORY_SCHEME => 'own', FTKIT_LEVEL_MEMORY_PLACE => 'file',
-        FTKIT_LEVEL_MEMORY_DIRECTORY => $slots, FTKIT_LEVEL_HDF5_DIRECTORY => $slots); # the same job
+    my %place = (FTKIT_LEVEL_MEMORY_SCHEME => 'own', in_files($slots));
     my $j = replicas(2, $twins, spares => 0, fault => 'app.mid:1:33:kill',
         env => { %place, FTKIT_RECOVER_SUPPLY => 'end' });
     isnt($j->{rc}, 0, 'own, in files: the job ends');
@@ -191,14 +209,29 @@ for my $case ([ 'clone', 'restore.corrupt:2:1:EIO' ], [ 'replay', 'restore.corru
 }
 # Two ranks of a parity group are lost: their segments come from siblings, with other bytes ("timer" is not
 # compared).  The next repair completes the parity of the group, and then a third rank of it is lost.
+my $timer = { %$twins, args => [ '-m', 'timer' ] };
+my %xor = (FTKIT_CHECKPOINT_PERIOD => '20 calls', FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_REPLICAS_LOST => 'replay');
 {
-    my $p = { %$twins, args => [ '-m', 'timer' ] };
-    my $j = replicas(3, $p, spares => 6,
-        fault => 'app.mid:0:33:kill,repair.census:2:2:kill,app.mid:1:36:kill,repair.agreed:4:4:kill',
-        env => { FTKIT_CHECKPOINT_PERIOD => '20 calls', FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_REPLICAS_LOST => 'replay' });
-    is(right($p, $j, faults => 4, quiet => 1, like => qr/rank 0 from the copy at rank 3, rank 2 from the copy at rank 5/),
+    my $j = replicas(3, $timer, spares => 6,
+        fault => 'app.mid:0:33:kill,repair.census:2:2:kill,app.mid:1:36:kill,repair.agreed:4:4:kill', env => \%xor);
+    is(right($timer, $j, faults => 4, quiet => 1, like => qr/rank 0 from the copy at rank 3, rank 2 from the copy at rank 5/),
         '', 'two segments of a parity group come from siblings');
     like($j->{log}, qr/rank 4 from the parity of its group/, '... and its parity fits them');
+}
+# A scrub takes two segments of a group from siblings.  All have released its parity before.
+{
+    my $slots = scratch() . '/scrubbed';
+    mkdir($slots);
+    my $scrub = { %$twins, args => [ '-m', 'scrub' ] };
+    my $damage = 'scrub.corrupt:0:1:EIO,scrub.corrupt:2:1:EIO';
+    my $j = replicas(3, $scrub, spares => 3, fault => "$damage,transfer.done:2:1:kill,app.mid:4:15:kill", env => \%xor);
+    is(right($scrub, $j, faults => 4, quiet => 1), '', "scrub, $damage, and ranks of the group die");
+    $j = replicas(3, $scrub, spares => 0, fault => "$damage,transfer.sized:0:1:kill",
+        env => { %xor, in_files($slots), FTKIT_RECOVER_SUPPLY => 'end' });
+    isnt($j->{rc}, 0, '... and the job ends in the scrub');
+    my %left = slots_in($slots);
+    is($left{'parity 0'}, undef, '... no parity is left of the group');
+    ok($left{'segment 1'}, '... but segments are');
 }
 # memory of one copy, and the replicas of a rank are lost
 {

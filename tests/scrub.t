@@ -47,6 +47,15 @@ survives('... and holds', env => \%memory, solver => \@scrub, faults => 3, spare
 survives("a rank dies at scrub.$_->[0], rank $_->[1]", solver => \@scrub,
     env => { %memory, FTKIT_LEVEL_MEMORY_SCHEME => 'rs' }, spares => 1, faults => 2, fault => "scrub.corrupt:0:1:EIO,scrub.$_->[0]:$_->[1]:1:kill")
     for map { my $p = $_; map { [$p, $_ + 1] } victims(3, 1) } qw(begin planned);
+# every rank has released what does not fit before the first segment travels
+{
+    my $trace = scratch() . '/trace';
+    survives('a rank dies between the plan and the agreement', solver => \@scrub, spares => 1, faults => 2,
+        env => { %memory, FTKIT_LEVEL_MEMORY_SCHEME => 'rs', FTKIT_FAULT_TRACE => $trace },
+        fault => 'scrub.corrupt:0:1:EIO,scrub.planned:2:1:kill');
+    my ($scrub) = slurp($trace) =~ /^(scrub\.planned .*?)^repair\.census /ms;
+    unlike($scrub // 'transfer', qr/^(?:transfer|rebuild)/m, '... no rank transfers before the repair');
+}
 survives('the second level is written again', solver => \@scrub, faults => 1,
     env => { %memory, FTKIT_LEVEL_LOCAL_SCHEME => 'own', FTKIT_LEVEL_LOCAL_EVERY => '1 sets' },
     fault => 'scrub.corrupt:2:3:EIO', like => qr/level\.local: rank 2.*checksum/s);

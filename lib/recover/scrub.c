@@ -36,6 +36,7 @@ static int look_through(struct ftkit_ctx *ctx, struct ftk_level *l)
  * new set at the next call of ftkit_checkpoint(). */
 static int put_right(struct ftkit_ctx *ctx, struct ftk_chan *ch)
 {
+    struct ftk_mem *mem = &ctx->level[FTK_LEVEL_MEMORY].mem;
     struct ftk_plan p;
     int rc = ftk_plan_again(ctx, ch, &p);
     if (ch->broken)
@@ -44,7 +45,11 @@ static int put_right(struct ftkit_ctx *ctx, struct ftk_chan *ch)
         rc == FTKIT_OK && p.outcome == FTK_PLAN_GO && !p.from_file && p.line_nranks == ctx->nranks;
     (void)FTK_FAULT("scrub.planned");
     if (can)
-        rc = ftk_complete(ctx, &ctx->level[FTK_LEVEL_MEMORY].mem, ch, &p);
+        ftk_plan_void(&p, mem);
+    rc = ftk_agree(ch, rc, "scrub: another rank has no plan");
+    (void)FTK_FAULT("scrub.agreed");
+    if (rc == FTKIT_OK && can)
+        rc = ftk_complete(ctx, mem, ch, &p);
     if (rc == FTKIT_OK && !can)
         ftk_policy_ask(ctx, 1);
     if (rc == FTKIT_OK && ctx->rank == 0)

@@ -2,6 +2,7 @@
  *
  *   -m plain   (default) as above
  *   -m timer   ... and a region with the time, which is not compared
+ *   -m scrub   ... and ftkit_scrub() behind step 12
  *   -m random  ... and rank 1 adds its process number to its data from step 20 on
  *   -m first   ... and rank 1 begins with its process number
  *   -m ahead   each step sends the message of the next one, so a message is under way at each set
@@ -55,13 +56,19 @@ static int unpack(void *arg, const void *from, size_t bytes)
     return 0;
 }
 
+static int scrub(struct foreign *f)
+{
+    return f->step == 12 ? ftkit_scrub(f->ft, NULL) : FTKIT_OK;
+}
+
 static int prepare(struct foreign *f)
 {
     static const ftkit_serializer ops = {
         .size = sizeof ops, .measure = packed_bytes, .pack = pack, .unpack = unpack
     };
     const char *v = f->variant ? f->variant : "plain";
-    g.timed = strcmp(v, "timer") == 0;
+    f->after = strcmp(v, "scrub") == 0 ? scrub : NULL;
+    g.timed = strcmp(v, "timer") == 0 || f->after;
     g.random = strcmp(v, "random") == 0;
     g.first = strcmp(v, "first") == 0;
     g.ahead = strcmp(v, "ahead") == 0;
