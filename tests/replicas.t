@@ -218,6 +218,16 @@ my %xor = (FTKIT_CHECKPOINT_PERIOD => '20 calls', FTKIT_LEVEL_MEMORY_SCHEME => '
         '', 'two segments of a parity group come from siblings');
     like($j->{log}, qr/rank 4 from the parity of its group/, '... and its parity fits them');
 }
+# ... a third one of it is damaged, or dies before the parity is made anew
+for my $case ([ 'rebuild.corrupt:4:1:EIO', qr/segment of rank 4: .*it counts as lost/ ],
+    [ 'rebuild.anew:4:1:kill', qr/rank 4 from the copy at rank/ ])
+{
+    my ($fault, $like) = @$case;
+    my $j = replicas(3, $timer, spares => 6, fault => "app.mid:0:33:kill,repair.census:2:2:kill,$fault,app.mid:1:50:kill",
+        env => \%xor);
+    is(right($timer, $j, faults => 4, quiet => 1, like => $like), '', "two segments come from siblings, $fault");
+    like($j->{log}, qr/rank 1 from the parity of its group/, '... and the next set has parity');
+}
 # A scrub takes two segments of a group from siblings.  All have released its parity before.
 {
     my $slots = scratch() . '/scrubbed';

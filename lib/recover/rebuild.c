@@ -246,7 +246,8 @@ static int rebuild_group(struct rebuilding *r)
 }
 
 /* Make the parity of a group anew from the segments of its members, each of which is in the rank's
- * own process. */
+ * own process.  Each member verifies its segment first: parity of a damaged one would rebuild the
+ * damage. */
 static int make_anew(struct rebuilding *r)
 {
     struct ftk_group g = { .n = (uint32_t)r->g.n, .m = (uint32_t)r->g.m, .index = UINT32_MAX };
@@ -255,7 +256,11 @@ static int make_anew(struct rebuilding *r)
         if (r->g.rank[i] == r->me)
             g.index = (uint32_t)i;
     }
-    return g.index == UINT32_MAX ? FTKIT_OK : ftk_parity_make(r->mem, &g, r->ch, r->p->line);
+    if (g.index == UINT32_MAX)
+        return FTKIT_OK;
+    int rc = use_source(r, ftk_mem_find(r->mem, r->p->line, r->me), &r->data[g.index]);
+    (void)FTK_FAULT("rebuild.anew");
+    return rc == FTKIT_OK ? ftk_parity_make(r->mem, &g, r->ch, r->p->line) : rc;
 }
 
 /* Break the channel, so that no process waits for this one; keep the reason. */
