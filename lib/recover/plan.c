@@ -76,7 +76,15 @@ static bool is_anew(const struct ftk_plan *p, int rank)
 
 void ftk_plan_void(const struct ftk_plan *p, struct ftk_mem *mem)
 {
-    for (int i = 0; p->outcome == FTK_PLAN_GO && !p->from_file && i < mem->nsegs; i++) {
+    const struct ftk_slot line = {
+        .set = p->line, .run = p->written.run, .epoch_id = p->written.epoch_id
+    };
+    if (p->outcome != FTK_PLAN_GO || p->from_file)
+        return;
+    for (int i = 0; i < p->ngroups; i++)
+        if (p->groups[i].anew)
+            ftk_place_drop(&mem->place, &line, p->groups[i].rank, p->groups[i].n);
+    for (int i = 0; i < mem->nsegs; i++) {
         struct ftk_mem_seg *s = mem->segs[i];
         if (s->set == p->line && s->sealed && s->parity && is_anew(p, s->rank))
             ftk_mem_release(s);

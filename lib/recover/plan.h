@@ -108,9 +108,11 @@ bool ftk_plan_rebuilds(const struct ftk_plan *p, int rank);
 /* Release the segments in mem that have the number of the line but are of another try: otherwise
  * they would be taken for segments of the line. */
 void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem);
-/* Release the parities in mem that do not fit the segments of the line after this plan.  All
- * processes of the census call it before they agree on the plan: so none of these parities is left
- * when the first segment travels, and a plan after a further failure finds none. */
+/* Release the parities in mem that do not fit the segments of the line after this plan, and remove
+ * the slots that ended processes have left of these groups: a later start must not find old parity
+ * beside new segments, nor two different segments of a rank.  All processes of the census call it
+ * before an agreement, and the transfers come after the agreement: so none of these parities is
+ * left when the first segment travels, and a plan after a further failure finds none. */
 void ftk_plan_void(const struct ftk_plan *p, struct ftk_mem *mem);
 uint64_t ftk_plan_hash(const struct ftk_plan *p);
 void ftk_plan_free(struct ftk_plan *p);

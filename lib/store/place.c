@@ -435,3 +435,48 @@ int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, const bool *wanted, 
     int err = p->found_again && !p->absent ? p->access->list(p, look_at_slot, &l) : 0;
     return err == 0 ? l.rc : ftk_fail_errno(err, "%s", p->dir);
 }
+
+/* ---- slots that do not fit any more ---------------------------------------------------- */
+
+struct drop {
+    struct ftk_place *p;
+    const struct ftk_slot *like; /* set, run and epoch_id */
+    const int *ranks;            /* [n] */
+    int n;
+};
+
+static bool drops(const struct drop *d, const struct ftk_slot *slot)
+{
+    bool hit = false;
+    for (int i = 0; i < d->n; i++)
+        hit = hit || (uint32_t)d->ranks[i] == slot->rank;
+    return hit && slot->set == d->like->set && slot->run == d->like->run
+           && slot->epoch_id == d->like->epoch_id;
+}
+
+static void drop_slot(void *arg, const char *name)
+{
+    const struct drop *d = arg;
+    struct ftk_place *p = d->p;
+    struct ftk_mem_seg s = { .fd = -1 };
+    struct ftk_slot slot;
+    size_t room;
+    if (!is_own(p, FTK_SLOT_PREFIX, name) && !is_like(p->older, FTK_SLOT_PREFIX, name))
+        return;
+    snprintf(s.name, sizeof s.name, "%s", name);
+    if (p->access->open(p, &s) != FTKIT_OK)
+        return; /* it is gone, or not ours */
+    bool drop = read_header(p, &s, &slot, &room) == FTKIT_OK && drops(d, &slot)
+                && p->access->lock(p, &s) == 0;
+    if (drop)
+        ftk_report(FTKIT_DEBUG, "%s/%s: left by an ended process, does not fit any more, removed",
+            p->dir, name);
+    ftk_place_unmap(p, &s, !drop);
+}
+
+void ftk_place_drop(struct ftk_place *p, const struct ftk_slot *like, const int *ranks, int n)
+{
+    struct drop d = { p, like, ranks, n };
+    if (ftk_place_is(p->kind, FTK_OUTLIVES_PROCESS) && !p->absent)
+        (void)p->access->list(p, drop_slot, &d);
+}

@@ -127,6 +127,10 @@ int ftk_place_wipe(struct ftk_place *p, struct ftk_mem_seg *s);
 int ftk_place_adopt(struct ftk_place *p, struct ftk_mem *m, const bool *wanted, int nwanted);
 void ftk_place_forget_busy(struct ftk_place *p);
 
+/* Remove the slots of a set that no living process has locked: the segments and parities of the
+ * ranks [n].  like: its set, run and epoch_id. */
+void ftk_place_drop(struct ftk_place *p, const struct ftk_slot *like, const int *ranks, int n);
+
 /* Remove the slots of this job that no living process has locked, except those of another format.
  * Only the first call with a new value of when does something. */
 void ftk_place_sweep(struct ftk_place *p, uint64_t when);

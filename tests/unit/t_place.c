@@ -273,6 +273,46 @@ static void copies_are_shared_out(void **state)
     assert_int_equal(entries(dir), 0);
 }
 
+/* A slot of a set, a rank and a try; alive: locked. */
+static void leave_one(struct ftk_mem *m, uint64_t set, int rank, uint64_t epoch_id, bool alive)
+{
+    struct ftk_mem_seg *s;
+    assert_int_equal(ftk_place_open(&m->place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
+    assert_int_equal(ftk_mem_take(m, set, rank, 9, segment_bytes(), &s), FTKIT_OK);
+    write_segment(s, set);
+    struct ftk_seg_header *h = (void *)s->buf;
+    h->epoch_id = epoch_id;
+    ftk_seg_seal_head(s->buf);
+    assert_int_equal(ftk_mem_seal(s), FTKIT_OK);
+    if (!alive)
+        ftk_mem_close(m, true);
+}
+
+/* Slots of ended processes go if they are of these ranks, of this set and of this try. */
+static void what_is_dropped(void **state)
+{
+    (void)state;
+    struct ftk_mem ended = { 0 }, alive = { 0 }, m = { 0 };
+    const struct ftk_slot like = { .set = 4, .run = 5, .epoch_id = 6 };
+    const int ranks[] = { 2, 7 };
+    leave_one(&ended, 4, 2, 6, false);
+    leave_one(&ended, 4, 7, 6, false);
+    leave_one(&ended, 4, 3, 6, false);
+    leave_one(&ended, 4, 2, 8, false);
+    leave_one(&ended, 5, 2, 6, false);
+    leave_one(&alive, 4, 2, 6, true);
+    assert_int_equal(entries(dir), 6);
+    assert_int_equal(ftk_place_open(&m.place, FTK_PLACE_FILE, dir, "t", 1, 1), FTKIT_OK);
+    ftk_place_drop(&m.place, &like, ranks, 2);
+    assert_int_equal(entries(dir), 4);
+    ftk_mem_close(&alive, true);
+    ftk_place_drop(&m.place, &like, ranks, 2);
+    assert_int_equal(entries(dir), 3);
+    ftk_place_sweep(&m.place, 1);
+    assert_int_equal(entries(dir), 0);
+    ftk_mem_close(&m, false);
+}
+
 /* ---- whose it is --------------------------------------------------------------------- */
 
 static void leave_slot(const struct ftk_identity *id, uint64_t set, int version)
@@ -604,6 +644,7 @@ int main(void)
         cmocka_unit_test(not_now),
         cmocka_unit_test(names_come_again),
         cmocka_unit_test(what_is_swept),
+        cmocka_unit_test(what_is_dropped),
         cmocka_unit_test(no_use_and_no_room),
         cmocka_unit_test(directories),
         cmocka_unit_test(slots_of_other_jobs),
