@@ -192,9 +192,6 @@ static int choose(struct search *f)
         first = false;
     }
     free(all);
-    if (rc == FTKIT_OK && f->which.set > 0)
-        ftk_plan_void(
-            &f->p, f->mem); /* the vote comes after choose(), the transfers after the vote */
     return rc;
 }
 
@@ -458,7 +455,10 @@ static int use(struct search *f)
     struct ftkit_ctx *ctx = f->ctx;
     keep_only(f->mem, &f->which);
     (void)FTK_FAULT("found.use");
-    int rc = ftk_complete(ctx, f->mem, &f->ch, &f->p);
+    ftk_plan_void(&f->p, f->mem);
+    int rc = ftk_agree(&f->ch, FTKIT_OK, "slots in use"); /* the transfers come after the vote */
+    if (rc == FTKIT_OK)
+        rc = ftk_complete(ctx, f->mem, &f->ch, &f->p);
     if (rc == FTKIT_ERR_CORRUPT) /* ftk_complete() has broken the channel: all ranks repair */
         rc = ftk_fail(FTKIT_ERR_PEER, "%s", ftk_detail_text());
     if (rc != FTKIT_OK)
