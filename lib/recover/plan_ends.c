@@ -90,6 +90,7 @@ bool ftk_plan_ends(const struct ftk_facts *f, struct ftk_plan *p)
             e->rank < 0 ? i : e->rank,
             f->epoch == 0 ? "open the context"
             : e->local_error == FTKIT_ERR_MISMATCH || e->local_error == FTKIT_ERR_LOST
+                    || e->local_error == FTKIT_ERR_PEER
                 ? "go on" /* before the repair */
                 : "do its part of the repair",
             ftkit_strerror(e->local_error));
