@@ -228,20 +228,23 @@ for my $case ([ 'rebuild.corrupt:4:1:EIO', qr/segment of rank 4: .*it counts as 
     is(right($timer, $j, faults => 4, quiet => 1, like => $like), '', "two segments come from siblings, $fault");
     like($j->{log}, qr/rank 1 from the parity of its group/, '... and the next set has parity');
 }
-# ... and the slots of the two processes go: the next job finds one segment of each rank, and its parity
+# ... and the slots of the two processes go: the next job finds one segment of each rank, and its parity.
+# Without the slots of two further ranks the next job takes their segments from siblings, too.
 chain(sub {
-    my $slots = scratch() . '/anew';
-    mkdir($slots);
-    my $j = replicas(3, $timer, spares => 2, fault => 'app.mid:0:33:kill,repair.census:2:2:kill,app.mid:0:3:kill@1',
-        env => { %xor, in_files($slots), FTKIT_RECOVER_SUPPLY => 'end' });
-    isnt($j->{rc}, 0, 'two segments come from siblings, in files, and the job ends');
-    my %left = slots_in($slots);
-    is(join(', ', map {"$_: " . ($left{$_} // 0)} 'segment 0', 'parity 0', 'segment 2', 'parity 2'),
-        'segment 0: 1, parity 0: 1, segment 2: 1, parity 2: 1', '... the slots of their processes are gone');
-    unlink(slots_in($slots, 4));
-    $j = replicas(3, $timer, spares => 0, env => { %xor, in_files($slots), FTKIT_REPORT_STDERR => 'debug' });
-    is(right($timer, $j, quiet => 1, like => qr/rank 4 from the parity of its group/), '',
-        '... and the next job rebuilds the segment of a third rank');
+    for my $case ([ qr/rank 4 from the parity of its group/, 4 ], [ qr/rank 4 from the copy at another rank/, 2, 4 ]) {
+        my ($like, @gone) = @$case;
+        my $slots = scratch() . '/anew' . @gone;
+        mkdir($slots);
+        my $j = replicas(3, $timer, spares => 2, fault => 'app.mid:0:33:kill,repair.census:2:2:kill,app.mid:0:3:kill@1',
+            env => { %xor, in_files($slots), FTKIT_RECOVER_SUPPLY => 'end' });
+        isnt($j->{rc}, 0, 'two segments come from siblings, in files, and the job ends');
+        my %left = slots_in($slots);
+        is(join(', ', map {"$_: " . ($left{$_} // 0)} 'segment 0', 'parity 0', 'segment 2', 'parity 2'),
+            'segment 0: 1, parity 0: 1, segment 2: 1, parity 2: 1', '... the slots of their processes are gone');
+        unlink(map { slots_in($slots, $_) } @gone);
+        $j = replicas(3, $timer, spares => 0, env => { %xor, in_files($slots), FTKIT_REPORT_STDERR => 'debug' });
+        is(right($timer, $j, quiet => 1, like => $like), '', "... the next job goes on without the slots of @gone");
+    }
 });
 # A scrub takes two segments of a group from siblings.  All have released its parity before.
 {
