@@ -9,14 +9,17 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "core/memfd.h"
 #include "log/win/share_file.h"
 
 enum { BYTES = 8192, TOKEN = 4711 };
@@ -114,6 +117,75 @@ static void is_reserved_in_pieces(void **state)
     assert_int_equal(fd, -1);
 }
 
+static off_t bytes_used(int fd)
+{
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    return st.st_blocks * 512;
+}
+
+static void has_memory_at_its_first_use(void **state)
+{
+    enum { LARGE = 64 << 20, AT = 9 << 20, SMALL = 1 << 20 };
+    char *copy = malloc(LARGE);
+    int fd = -1;
+    (void)state;
+    assert_non_null(copy);
+    memset(copy, 1, LARGE);
+    assert_int_equal(ftk_share_file_make_sparse(LARGE, TOKEN, &fd), 0);
+    char *at = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(at != MAP_FAILED);
+    at[AT] = 'a';
+    at[LARGE - 1] = 'b';
+    ftk_memfd_copy(fd, BYTES, at + BYTES, copy, LARGE - BYTES);
+    assert_true(bytes_used(fd) < SMALL);
+    for (size_t i = 0; i < LARGE - BYTES; i++)
+        if (copy[i] != (i + BYTES == AT ? 'a' : i + BYTES == LARGE - 1 ? 'b' : 0))
+            fail();
+    at[BYTES] = 'c';
+    at[BYTES + 1] = 'd';
+    ftk_memfd_copy(fd, BYTES + 1, at + BYTES + 1, copy, 1); /* not more than was asked for */
+    assert_memory_equal(copy, "d\0", 2);
+    munmap(at, LARGE);
+    close(fd);
+    free(copy);
+}
+
+static void is_no_more_than_the_node_has(void **state)
+{
+    int fd = -1;
+    (void)state;
+    assert_int_equal(ftk_share_file_make_sparse((size_t)1 << 50, TOKEN, &fd), ENOMEM);
+    assert_int_equal(fd, -1);
+}
+
+/* A limit of the shell (ulimit -f) is an error, and no signal. */
+static void is_no_longer_than_a_file_may_be(void **state)
+{
+    struct rlimit was, low;
+    int fd = -1;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    low = was;
+    low.rlim_cur = BYTES;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+    assert_int_equal(ftk_share_file_make_sparse(2 * BYTES, TOKEN, &fd), EFBIG);
+    assert_int_equal(ftk_share_file_make(2 * BYTES, TOKEN, &fd), EFBIG);
+    assert_int_equal(fd, -1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+}
+
+/* Where the kernel counts memory, a store must not find none. */
+static void is_reserved_where_memory_is_counted(void **state)
+{
+    enum { LARGE = 8 << 20 };
+    int fd = -1;
+    (void)state;
+    assert_int_equal(ftk_share_file_make_sparse(LARGE, TOKEN, &fd), 0); /* see main() */
+    assert_true(bytes_used(fd) >= LARGE);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,9 +194,13 @@ int main(void)
         cmocka_unit_test(another_file),
         cmocka_unit_test(a_process_that_is_over),
         cmocka_unit_test(is_reserved_in_pieces),
+        cmocka_unit_test(has_memory_at_its_first_use),
+        cmocka_unit_test(is_no_more_than_the_node_has),
+        cmocka_unit_test(is_no_longer_than_a_file_may_be),
+        cmocka_unit_test(is_reserved_where_memory_is_counted),
     };
-    if (setenv("FTKIT_FAULT", "memfd.reserve:*:9:ENOSPC", 1)
-        != 0) /* the last piece of the last file */
+    /* the last piece of the last file that is reserved in pieces; the second file that is sparse */
+    if (setenv("FTKIT_FAULT", "memfd.reserve:*:9:ENOSPC,memfd.counted:*:2:EIO", 1) != 0)
         return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

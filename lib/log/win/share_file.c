@@ -10,18 +10,28 @@
 
 #define NAME "ftkit-win"
 
-int ftk_share_file_make(size_t bytes, uint64_t token, int *fd)
+static int begin(int made, uint64_t token, int *fd)
 {
-    int made = -1;
-    int err = ftk_memfd_make(NAME, bytes, &made);
-    if (err)
-        return err;
     if (pwrite(made, &token, sizeof token, 0) != (ssize_t)sizeof token) {
         (void)close(made); /* an error loses no data: the file is empty */
         return EIO;        /* not even one word */
     }
     *fd = made;
     return 0;
+}
+
+int ftk_share_file_make(size_t bytes, uint64_t token, int *fd)
+{
+    int made = -1;
+    const int err = ftk_memfd_make(NAME, bytes, &made);
+    return err ? err : begin(made, token, fd);
+}
+
+int ftk_share_file_make_sparse(size_t bytes, uint64_t token, int *fd)
+{
+    int made = -1;
+    const int err = ftk_memfd_make_sparse(NAME, bytes, &made);
+    return err ? err : begin(made, token, fd);
 }
 
 uint64_t ftk_share_file_address(int fd)

@@ -15,6 +15,8 @@
 
 /* A new file with memory for all its bytes.  Its first word is the token. */
 int ftk_share_file_make(size_t bytes, uint64_t token, int *fd);
+/* The same, with memory for a byte at its first use (core/memfd.h). */
+int ftk_share_file_make_sparse(size_t bytes, uint64_t token, int *fd);
 /* The address of a file that this process has open. */
 uint64_t ftk_share_file_address(int fd);
 /* Open the file at an address, if it is the one that is meant; else ESTALE, or why it is not
