@@ -155,42 +155,7 @@ static int map_private(struct ftk_win_shared *s)
     return 0;
 }
 
-/* ---- the memory has the life of the handle: a rollback leaves both to the program ------- */
-
-struct mapping {
-    void *at;
-    size_t bytes;
-};
-
-static int unmap(MPI_Win win, int key, void *value, void *extra)
-{
-    struct mapping *m = value;
-    (void)win;
-    (void)key;
-    (void)extra;
-    (void)munmap(m->at, m->bytes); /* an error leaks the mapping */
-    free(m);
-    return MPI_SUCCESS;
-}
-
-static int give_to_handle(struct ftk_win *w)
-{
-    struct ftk_win_shared *s = w->shared;
-    struct mapping *m = malloc(sizeof *m);
-    int key = MPI_KEYVAL_INVALID;
-    if (!m)
-        return MPI_ERR_NO_MEM;
-    *m = (struct mapping){ s->memory, s->bytes };
-    int rc = PMPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, unmap, &key, NULL);
-    if (rc == MPI_SUCCESS)
-        rc = PMPI_Win_set_attr(w->handle, key, m);
-    s->of_handle = rc == MPI_SUCCESS;
-    if (!s->of_handle)
-        free(m);
-    if (key != MPI_KEYVAL_INVALID)
-        (void)PMPI_Win_free_keyval(&key); /* lives as long as the handle; an error leaks it */
-    return rc;
-}
+/* ---- the handle ----------------------------------------------------------------------- */
 
 static int make_handle(struct ftk_win *w)
 {
@@ -201,7 +166,8 @@ static int make_handle(struct ftk_win *w)
     if (rc == MPI_SUCCESS)
         rc = PMPI_Win_set_name(w->handle, "");
     if (rc == MPI_SUCCESS)
-        rc = give_to_handle(w);
+        rc = ftk_win_hold(w->handle, w->shared->memory, w->shared->bytes);
+    w->shared->of_handle = rc == MPI_SUCCESS;
     return rc == MPI_SUCCESS ? 0 : ENOMEM;
 }
 

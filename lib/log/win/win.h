@@ -264,6 +264,11 @@ int ftk_win_recipe_load(int context, const uint64_t **from, const uint64_t *end,
 int64_t ftk_win_number(MPI_Win win);
 int ftk_win_back(int64_t number, MPI_Win *win);
 
+/* ---- hold.c ---------------------------------------------------------------------------- */
+
+/* The handle gets memory, and unmaps it when the program frees the handle; MPI codes. */
+int ftk_win_hold(MPI_Win handle, void *at, size_t bytes);
+
 /* ---- share.c --------------------------------------------------------------------------- */
 
 /* w, with n members, gets shared memory; MPI codes. */
