@@ -308,7 +308,34 @@ static void f_$get(MPI_Fint *comm, MPI_Fint *key, $kind *value, MPI_Fint *flag, 
 END
 }
 my $keys = keys_of('MPI_Aint', 'comm_create_keyval', 'comm_get_attr', 'comm_set_attr')
-    . keys_of('MPI_Fint', 'keyval_create', 'attr_get', 'attr_put');
+    . keys_of('MPI_Fint', 'keyval_create', 'attr_get', 'attr_put') . flavor();
+
+# The one attribute of a window that is not that of its handle: an integer, too.
+sub flavor
+{
+    my $params = 'MPI_Fint *win, MPI_Fint *key, MPI_Aint *value, MPI_Fint *flag, MPI_Fint *ierr';
+    return <<"END";
+@{[ own('win_get_attr', $params, \&same) ]}
+static void f_win_get_attr($params)
+{
+    MPI_Fint rc = MPI_SUCCESS;
+    int *own = NULL;
+    if (ftk_layer_calls && *key == MPI_WIN_CREATE_FLAVOR) {
+        ftk_layer_fortran++;
+        rc = ftk_layer_calls->Win_get_attr(PMPI_Win_f2c(*win), *key, (void *)&own, flag);
+        if (rc == MPI_SUCCESS && *flag)
+            *value = *own;
+    } else {
+        OWN_win_get_attr(win, key, value, flag, &rc);
+    }
+    if (ierr)
+        *ierr = rc;
+}
+
+@{[ public('win_get_attr', 'win_get_attr', $params, 'win, key, value, flag, ierr', 0, \&same,
+    'win_get_attr') ]}
+END
+}
 
 # Make the file, from the prototypes, the names of logged and of refused functions, a function that
 # breaks long lines, and a function that finds the communicators of a call.
@@ -320,7 +347,7 @@ sub fortran
         my $f = $function->{$name};
         my $short = $name =~ s/^MPI_//r;
         next if $f->{type} ne 'int' || $short =~ /_[cf]2[cf]/; # Fortran does not have them
-        next if $short eq 'Comm_get_attr'; # by hand, see $keys
+        next if $short =~ /^(?:Comm|Win)_get_attr$/; # by hand, see $keys
         my $is_log = grep { $_ eq $name } @$log;
         my $text = $is_log ? logged($short, $f, $wrapped)
             : refused($short, $f, $wrapped, $communicators->($f));

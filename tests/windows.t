@@ -26,13 +26,21 @@ my $all = { FTKIT_LOG_TEAMS => 'all' };
 # least.
 my %points = (fence => [qw(win.sent win.applied log.send)], pscw => [qw(win.sent win.wait win.applied)],
     test => [qw(win.sent win.applied)], gets => [qw(win.sent win.applied log.send log.received)],
-    counter => [qw(win.flush win.applied)], kept => [qw(win.flush win.applied)],
-    locks => [qw(win.locked win.unlock win.flush win.applied)]);
+    counter => [qw(win.flush win.applied win.direct)], kept => [qw(win.flush win.direct)],
+    locks => [qw(win.locked win.unlock win.flush win.applied win.direct)]);
 sub kill_of {
     my ($p, $rank) = @_;
     my ($how) = $p->{args}[1];
     my $point = one_of(qw(app.step app.mid app.inflight), @{ $points{$how} });
-    return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand(36));
+    return kill_at($point, $rank, 36, 35);
+}
+
+# A kill of a rank at one of the first visits of a point.  How many operations need no message depends on
+# time: a rank that has too few of them dies in a later step.
+sub kill_at {
+    my ($point, $rank, $most, $step) = @_;
+    my $fault = sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand($most));
+    return $point eq 'win.direct' ? "$fault,app.mid:$rank:$step:kill" : $fault;
 }
 
 # The result of a program without a loss, as one team; it runs once.
@@ -278,6 +286,13 @@ for my $p (@active[0, 1], $passive[1]) {
 
 # ---- shared memory: a replacement repeats its set-up beside it, and all ranks restore it together
 
+# How many descriptors of such memory the processes of this file have; other tests have their own.
+sub memory_left {
+    my $work = scratch();
+    return scalar grep { (readlink($_) // '') =~ /ftkit-win/ } map { glob("$_/fd/*") }
+        grep { slurp("$_/environ") =~ /=\Q$work\E\// } glob('/proc/[0-9]*');
+}
+
 sub shared { return { name => 'shared', steps => 40, args => [ '-m', $_[0] ] } }
 for my $p (map { shared($_) } qw(halo mixed)) {
     my $env = { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' };
@@ -415,7 +430,143 @@ for my $p (map { shared($_) } qw(halo mixed)) {
         fault => 'app.mid:2:18:kill');
     ok($j->{rc} != 0 && $j->{log} =~ /the set has a window of MPI_Win_allocate_shared that this process does not have/,
         'shared -m gone: the memory of a set has a window') or diag("rc $j->{rc} ", substr($j->{log}, 0, 3000));
-    ok(!grep({ /ftkit-win/ } map { readlink($_) // '' } glob('/proc/[0-9]*/fd/*')), 'no process has the memory any more');
+    is(memory_left(), 0, 'no process has the memory any more');
+}
+
+# ---- memory that ranks of a node reach without messages
+
+sub direct {
+    my ($how) = @_;
+    my $steps = $how eq 'work' ? 8 : 40;
+    return { name => 'direct', steps => $steps, args => [ '-m', $how, '-n', $steps ] };
+}
+
+# How many operations of a job needed no message, of all ranks or those that the pattern has.
+sub direct_in {
+    my ($trace, $who) = @_;
+    $who //= qr/rank \d+ incarnation \d+/;
+    my $n = () = slurp($trace) =~ /^win\.direct $who:/mg;
+    unlink($trace) or die "$trace: $!";
+    return $n;
+}
+
+{
+    my $env = { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' };
+    my $trace = scratch() . '/trace';
+    for my $p (map { direct($_) } qw(fence pscw locks spin)) {
+        my $j = basis(sub { logged($p, spares => 0, env => $env, fault => 'win.file:*:*:EIO') });
+        my $want = $j->{result};
+        like($want, qr/^OK step 40 hash \w+ 0 wrong/, title($p) . ', by messages') or diag($j->{log});
+        my $late = 'app.compute:*:*:late';
+        my @behind = $p->{args}[1] =~ /fence|pscw/ ? 'win.sent:1:*:late' : (); # it applies late
+        for my $more ('', $late, @behind, 'win.map:1:*:EIO', 'win.map:2:1:EIO') {
+            my $k = logged($p, spares => 0, env => { %$env, FTKIT_FAULT_TRACE => $trace },
+                $more ? (fault => $more) : ());
+            is("$k->{rc} $k->{result}", "0 $want", title($p) . ", undisturbed: $more") or diag(substr($k->{log}, 0, 3000));
+            next if !-e $trace; # the job was not chosen
+            cmp_ok(direct_in($trace), '>', 0, '... with direct operations');
+        }
+        for my $i (1 .. (all_cases() ? 24 : 4)) {
+            my @nodes = $i % 4 == 3 ? (FTKIT_TOPOLOGY_RANKS_PER_NODE => 2) : ();
+            # a rank that is not in its epoch yet gets messages: so few operations of a fence may be direct
+            my ($how, $rank) = ($p->{args}[1], int(rand(4)));
+            my $point = one_of(qw(app.step app.mid win.direct win.direct));
+            my $fault = kill_at($point, $rank, $point eq 'win.direct' && $how ne 'locks' ? 6 : 35, 35);
+            my $second = $i % 4 == 2 ? sprintf(',app.mid:%d:%d:kill', ($rank + 2) % 4, 1 + rand(35)) : '';
+            my $k = logged($p, env => { %$env, @nodes }, spares => 2,
+                fault => "$fault$second" . ($i % 2 ? ",$late" : ''));
+            my $n = $second ? 2 : 1;
+            is("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", "$n 0 $want",
+                title($p) . (@nodes ? ', two nodes' : '') . ": $fault$second") or diag(substr($k->{log}, 0, 3000));
+        }
+    }
+    is(memory_left(), 0, 'direct: no process has the memory any more');
+
+    # a new process has direct operations, too
+    my $p = direct('locks');
+    my $k = logged($p, env => { %$env, FTKIT_FAULT_TRACE => $trace }, fault => 'app.mid:2:18:kill');
+    is(scalar @{ $k->{faults} }, 1, title($p) . ': rank 2 is lost') or diag(substr($k->{log}, 0, 3000));
+    cmp_ok(direct_in($trace, qr/rank 2 incarnation [1-9]\d*/), '>', 0, '... and its new process has direct operations')
+        if -e $trace;
+
+    # a large window of which the program uses little; a restore would write all of it
+    $p = direct('large');
+    $k = logged($p, spares => 0, env => $env);
+    like("$k->{rc} $k->{result}", qr/^0 OK step 40 hash \w+ 0 wrong/, title($p) . ': takes little memory')
+        or diag(substr($k->{log}, 0, 3000));
+
+    # on two nodes rank 0 reaches rank 1, and rank 2 of the other node does not
+    $p = direct('spin');
+    $k = logged($p, spares => 0, env => { %$env, FTKIT_FAULT_TRACE => $trace, FTKIT_TOPOLOGY_RANKS_PER_NODE => 2 });
+    if (-e $trace) {
+        my $text = slurp($trace);
+        like($text, qr/^win\.direct rank 0 /m, title($p) . ', two nodes: direct operations in a node');
+        unlike($text, qr/^win\.direct rank 2 /m, '... and none between nodes');
+        unlink($trace) or die "$trace: $!";
+    }
+
+    # a window of the loop that a new process has made from its recipe: the job ends before the next window
+    my $loop = { name => 'winloop', steps => 19, args => [ '-m', 'locks', '-n', 19 ], env => $all };
+    my $calm = basis(sub { logged($loop, spares => 0, env => $env) });
+    $k = logged($loop, env => { %$env, FTKIT_FAULT_TRACE => $trace }, fault => 'app.mid:2:17:kill');
+    is("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", "1 0 $calm->{result}", title($loop) . ': rank 2 is lost')
+        or diag(substr($k->{log}, 0, 3000));
+    cmp_ok(direct_in($trace, qr/rank 2 incarnation [1-9]\d*/), '>', 0, '... and its window of the loop has direct operations')
+        if -e $trace;
+
+    # each ticket goes to one rank: also while a process that is lost has the word
+    $p = direct('tickets');
+    my $file = scratch() . '/tickets';
+    for my $i (0 .. (all_cases() ? 24 : 3)) {
+        my $rank = 1 + int(rand(3));
+        my $fault = $i ? sprintf(',win.word:%d:%d:kill,app.mid:%d:35:kill', $rank, 20 + rand(60), $rank) : '';
+        $k = logged($p, env => { %$env, TICKETS => $file }, fault => "win.combine:*:*:late$fault");
+        my $kills = $i ? 1 : 0;
+        like("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", qr/^$kills 0 OK step 40 hash \w+ 0 wrong/,
+            title($p) . ": $fault") or diag(substr($k->{log}, 0, 3000));
+        next if !-e $file; # the job was not chosen
+        my %times;
+        $times{$_}++ for split(/\n/, slurp($file));
+        is(scalar(keys %times), 4 * 40 * 4, '... all tickets are taken');
+        is(join(q( ), grep { $times{$_} > 1 + $kills } sort keys %times), '', '... by one rank before and after the kill');
+        unlink($file) or die "$file: $!";
+    }
+
+    # a rank that combines elements is lost: the others must not wait for its word
+    $p = direct('locks');
+    my $basis = basis(sub { logged($p, spares => 0, env => $env) });
+    for my $i (1 .. (all_cases() ? 24 : 4)) {
+        my $fault = sprintf('win.word:%d:%d:kill', rand(4), 200 + rand(3000));
+        $k = logged($p, env => $env, fault => $fault);
+        is("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", "1 0 $basis->{result}", title($p) . ": $fault")
+            or diag(substr($k->{log}, 0, 3000));
+    }
+
+    # a rank that another one waits for is lost: few calls of the other one find out
+    for $p (map { direct($_) } qw(spin local work)) {
+        $basis = basis(sub { logged($p, spares => 0, env => $env) });
+        like($basis->{result}, qr/^OK step \d+ hash \w+ 0 wrong/, title($p) . ', undisturbed') or diag($basis->{log});
+        for my $i (1 .. (all_cases() ? 24 : 2)) {
+            my $fault = sprintf('app.inflight:2:%d:kill', 3 + rand($p->{steps} - 3));
+            $k = logged($p, env => $env, fault => $fault);
+            is("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", "1 0 $basis->{result}", title($p) . ": $fault")
+                or diag(substr($k->{log}, 0, 3000));
+        }
+    }
+
+    # a fence has an error at one rank alone: this rank must not come too early later
+    $p = direct('fence');
+    $basis = basis(sub { logged($p, spares => 0, env => $env, fault => 'win.file:*:*:EIO') });
+    $k = logged($p, spares => 0, env => $env, fault => 'win.results:1:3:ENOMEM,app.compute:*:*:late');
+    is("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", "1 0 $basis->{result}", title($p) . ': an error of a fence')
+        or diag(substr($k->{log}, 0, 3000));
+
+    # operations that are not complete
+    for $p (map { direct($_) } qw(open begun)) {
+        $k = logged($p, spares => 0, env => $env);
+        ok($k->{rc} != 0 && $k->{log} =~ /a set cannot have the window.*: operations are not complete/,
+            title($p) . ': refused') or diag("rc $k->{rc} ", substr($k->{log}, 0, 3000));
+    }
 }
 
 # ---- what cannot be done says why

@@ -167,6 +167,8 @@ contains
         integer, pointer :: memory(:)
         integer(MPI_ADDRESS_KIND), parameter :: at = 3
         type(c_ptr) :: base
+        integer(MPI_ADDRESS_KIND) :: value
+        logical :: flag
 #ifdef USE_MPIFH
         integer(MPI_ADDRESS_KIND) :: address
         call MPI_Win_allocate(bytes, 4, MPI_INFO_NULL, comm, address, own, ierr)
@@ -175,6 +177,8 @@ contains
         call MPI_Win_allocate(bytes, 4, MPI_INFO_NULL, comm, base, own, ierr)
 #endif
         call check(ierr == MPI_SUCCESS, 'MPI_Win_allocate')
+        call MPI_Win_get_attr(own, MPI_WIN_CREATE_FLAVOR, value, flag NO_E)
+        call check(flag .and. value == MPI_WIN_FLAVOR_ALLOCATE, 'MPI_WIN_CREATE_FLAVOR')
         call c_f_pointer(base, memory, [8])
         memory = -1
         mine = me

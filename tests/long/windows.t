@@ -32,16 +32,16 @@ my %way = (
     'fence' => [ program('windows', 'fence', qw(win.sent win.applied log.send)),
         program('windows', 'gets', qw(win.sent win.applied log.received)),
         program('dynamic', 'fence', qw(win.sent win.applied win.attached)),
-        program('winloop', 'fence', qw(win.applied win.made)) ],
+        program('winloop', 'fence', qw(win.applied win.made)), program('direct', 'fence', qw(win.sent)) ],
     'pscw' => [ program('windows', 'pscw', qw(win.sent win.applied win.wait)),
         program('windows', 'test', qw(win.sent win.applied)),
         program('dynamic', 'pscw', qw(win.sent win.applied win.attached)),
-        program('winloop', 'pscw', qw(win.applied win.made)) ],
+        program('winloop', 'pscw', qw(win.applied win.made)), program('direct', 'pscw', qw(win.sent win.wait)) ],
     'lock' => [ program('windows', 'locks', qw(win.locked win.unlock win.flush win.applied)),
         program('dynamic', 'locks', qw(win.locked win.unlock win.applied win.attached)),
         program('winloop', 'locks', qw(win.applied win.made)) ],
     'lock_all' => [ program('windows', 'counter', qw(win.flush win.applied)),
-        program('windows', 'kept', qw(win.flush win.applied)) ],
+        program('windows', 'kept', qw(win.flush win.direct)), program('direct', 'locks', qw(win.flush win.direct)) ],
 );
 my @ways = sort keys %way;
 

@@ -1,28 +1,35 @@
 /* Messages about locks of windows that come late, in a repair or in a replay of set-up, are
- * dropped: this process may have no such window (log/win/passive.h).
+ * dropped: this process may have no such window (log/win/passive.h).  Only the window that has
+ * asked for memory takes an answer.  Many windows leave descriptors to the program.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "log/win/near.h"
 #include "log/win/passive.h"
+#include "log/win/share_file.h"
 #include "log/win/win.h"
 
-enum { NO_WINDOW = 3, SOURCE = 1, WORDS = 8 };
+enum { NO_WINDOW = 3, CONTEXT, TOKEN = 4711, SOURCE = 1, WORDS = 8 };
+enum { ASK = 4, OFFER }; /* in ftk_win_controls: those about memory are the last ones */
 
 static struct ftkit_ctx ctx;
 
-/* Each kind of message comes: all have the outcome want. */
-static void all_come(size_t words, int want)
+/* Each kind of message comes: those about memory have the outcome memory, the others want. */
+static void all_come(size_t words, int want, int memory)
 {
     const uint64_t w[WORDS] = { NO_WINDOW };
     for (size_t i = 0; i < FTK_WIN_CONTROLS; i++) {
         const struct ftk_control c = { FTK_LOG_WIN, SOURCE, w, words };
         assert_int_equal(ftk_win_controls[i].context, FTK_LOG_WIN);
-        assert_int_equal(ftk_win_controls[i].handle(&c), want);
+        assert_int_equal(ftk_win_controls[i].handle(&c), i < ASK ? want : memory);
     }
 }
 
@@ -37,41 +44,116 @@ static int begin(void **state)
 static void a_window_that_is_not_there(void **state)
 {
     (void)state;
-    all_come(WORDS, MPI_ERR_WIN);
-    all_come(FTK_WIN_HEAD_WORDS - 1, MPI_ERR_INTERN);
+    all_come(WORDS, MPI_ERR_WIN, MPI_SUCCESS); /* the window may be gone */
+    all_come(FTK_WIN_HEAD_WORDS - 1, MPI_ERR_INTERN, MPI_ERR_INTERN);
     ftk_log.phase = FTK_PHASE_REPLAY;
-    all_come(WORDS, MPI_ERR_WIN);
+    all_come(WORDS, MPI_ERR_WIN, MPI_SUCCESS);
 }
 
 static void a_repair(void **state)
 {
     (void)state;
     ctx.detect.repairing = true;
-    all_come(WORDS, MPI_SUCCESS);
-    all_come(FTK_WIN_HEAD_WORDS - 1, MPI_SUCCESS);
+    all_come(WORDS, MPI_SUCCESS, MPI_SUCCESS);
+    all_come(FTK_WIN_HEAD_WORDS - 1, MPI_SUCCESS, MPI_SUCCESS);
 }
 
 static void a_rollback(void **state)
 {
     (void)state;
     ftk_log.phase = FTK_PHASE_ROLLING_BACK;
-    all_come(WORDS, MPI_SUCCESS);
+    all_come(WORDS, MPI_SUCCESS, MPI_SUCCESS);
 }
 
 static void a_replay_of_set_up(void **state)
 {
     (void)state;
     ftk_log.phase = FTK_PHASE_SETUP_REPLAY;
-    all_come(WORDS, MPI_SUCCESS);
+    all_come(WORDS, MPI_SUCCESS, MPI_SUCCESS);
 }
 
-int main(void)
+/* ---- an offer of memory, which a window of this context had asked for --------------------- */
+
+static bool maps(struct ftk_win *w, uint64_t id, int fd)
+{
+    const uint64_t words[WORDS] = { CONTEXT, id, ftk_share_file_address(fd), TOKEN };
+    const struct ftk_control c = { FTK_LOG_WIN, SOURCE, words, WORDS };
+    assert_int_equal(ftk_win_controls[OFFER].handle(&c), MPI_SUCCESS);
+    return ftk_win_near_memory(w, SOURCE) != NULL;
+}
+
+/* The window that has asked is gone, another one has its context, and has asked too. */
+static void another_window_in_the_context(void **state)
+{
+    static struct ftk_vcomm vc = { .context = CONTEXT, .size = 2, .state = FTK_VCOMM_LIVE };
+    static int node[2];
+    const struct ftk_win_making nothing = { FTK_WIN_ALLOCATED, NULL, 0, 1, MPI_INFO_NULL };
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int fd = -1;
+    (void)state;
+    ftk_log.node = node;
+    struct ftk_win *w = ftk_win_new();
+    assert_non_null(w);
+    w->vc = &vc;
+    w->place = calloc(2, sizeof *w->place);
+    assert_non_null(w->place);
+    w->place[SOURCE] = (struct ftk_win_place){ .size = 1, .unit = 1 };
+    assert_int_equal(ftk_win_near_make(w, 2, &nothing, true), MPI_SUCCESS);
+    assert_int_equal(ftk_share_file_make_sparse(2 * page, TOKEN, &fd), 0); /* a head, a byte */
+    ftk_wins = w;
+    assert_true(ftk_win_near_may_ask(w, SOURCE));
+    assert_false(maps(w, w->id, fd)); /* it has not asked */
+    ftk_win_near_asked(w, SOURCE);
+    assert_false(maps(w, w->id - 1, fd));
+    assert_true(maps(w, w->id, fd));
+    ftk_wins = NULL;
+    close(fd);
+    assert_int_equal(ftk_win_delete(w, true), MPI_SUCCESS);
+}
+
+/* ---- many windows --------------------------------------------------------------------- */
+
+/* Each window has a descriptor, and leaves half of them to the program. */
+static void more_windows_than_descriptors(void **state)
+{
+    enum { WINDOWS = 160, FILES = 200 };
+    static struct ftk_vcomm vc = { .context = CONTEXT, .size = 2, .state = FTK_VCOMM_LIVE };
+    const struct ftk_win_making one = { FTK_WIN_ALLOCATED, NULL, 1, 1, MPI_INFO_NULL };
+    struct ftk_win *w[WINDOWS];
+    struct rlimit was, low;
+    int with_file = 0, fd;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    low = was;
+    low.rlim_cur = FILES;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    for (int i = 0; i < WINDOWS; i++) {
+        w[i] = ftk_win_new();
+        assert_non_null(w[i]);
+        w[i]->vc = &vc;
+        assert_int_equal(ftk_win_near_make(w[i], 2, &one, true), MPI_SUCCESS);
+        with_file += ftk_win_near_has_file(w[i]);
+    }
+    assert_true(with_file > 0 && with_file < WINDOWS);
+    assert_true((fd = open("/dev/null", O_RDONLY)) >= 0 && fd <= FILES / 2);
+    close(fd);
+    for (int i = 0; i < WINDOWS; i++)
+        assert_int_equal(ftk_win_delete(w[i], true), MPI_SUCCESS);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_window_that_is_not_there, begin),
         cmocka_unit_test_setup(a_repair, begin),
         cmocka_unit_test_setup(a_rollback, begin),
         cmocka_unit_test_setup(a_replay_of_set_up, begin),
+        cmocka_unit_test_setup(another_window_in_the_context, begin),
+        cmocka_unit_test_setup(more_windows_than_descriptors, begin),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (MPI_Init(&argc, &argv) != MPI_SUCCESS)
+        return 1;
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return MPI_Finalize() == MPI_SUCCESS ? failed : 1;
 }

@@ -7,24 +7,13 @@
 #include "log/base/saved.h"
 #include "log/base/typemap.h"
 #include "log/coll/coll.h"
+#include "log/win/near.h"
 #include "log/win/win.h"
-
-/* An operation of a message, and where it goes. */
-struct target {
-    const uint64_t *head;
-    const char *data;
-    size_t bytes; /* of data */
-    char *at;
-    int count;
-    MPI_Datatype type, element;
-    char *reply;
-    size_t reply_bytes;
-};
 
 /* ---- combining ----------------------------------------------------------------------- */
 
 /* Whether elements can be combined where they are. */
-static bool is_direct(const struct target *t)
+static bool is_direct(const struct ftk_win_target *t)
 {
     const struct ftk_dtype *f;
     return t->type == t->element && ftk_dtype_facts(t->type, &f) == MPI_SUCCESS
@@ -53,7 +42,7 @@ static int elements(
 }
 
 /* old [bytes] are the packed data of the target, and become the combined ones. */
-static int combine_apart(const struct target *t, MPI_Op op, char *old)
+static int combine_apart(const struct ftk_win_target *t, MPI_Op op, char *old)
 {
     char *memory[2] = { NULL, NULL }, *first[2] = { NULL, NULL };
     size_t n[2] = { 0, 0 };
@@ -69,9 +58,9 @@ static int combine_apart(const struct target *t, MPI_Op op, char *old)
     return rc;
 }
 
-static int combine(const struct target *t)
+static int combine(const struct ftk_win_target *t)
 {
-    const MPI_Op op = ftk_coll_op_numbered(t->head[FTK_WIN_OP_OP]);
+    const MPI_Op op = t->op;
     char *old = NULL;
     size_t bytes = 0;
     if (op == MPI_NO_OP || t->bytes == 0)
@@ -92,7 +81,7 @@ static int combine(const struct target *t)
 }
 
 /* The data are the value, then the one to compare with; the reply has the old one. */
-static int swap(const struct target *t)
+static int swap(const struct ftk_win_target *t)
 {
     const size_t one = t->bytes / 2;
     if (memcmp(t->reply, t->data + one, one) != 0)
@@ -102,14 +91,15 @@ static int swap(const struct target *t)
 
 /* ---- operations ---------------------------------------------------------------------- */
 
-static int apply_one(const struct target *t)
+int ftk_win_apply_one(const struct ftk_win_target *t)
 {
     int rc = MPI_SUCCESS;
     if (t->reply_bytes > 0)
         rc = ftk_dtype_pack(t->at, t->count, t->type, t->reply, t->reply_bytes);
+    (void)FTK_FAULT("win.combine");
     if (rc != MPI_SUCCESS)
         return rc;
-    switch (t->head[FTK_WIN_OP_KIND]) {
+    switch (t->kind) {
     case FTK_WIN_PUT:
         return ftk_dtype_unpack(t->data, t->bytes, t->at, t->count, t->type);
     case FTK_WIN_GET:
@@ -128,9 +118,9 @@ static int forget_and_free(MPI_Datatype *type)
 }
 
 /* Where the operation goes.  Of a dynamic window: the status is the first word of the reply. */
-static int locate(const struct ftk_win *w, struct target *t, bool *attached)
+static int locate(
+    const struct ftk_win *w, uint64_t offset, struct ftk_win_target *t, bool *attached)
 {
-    const uint64_t offset = t->head[FTK_WIN_OP_OFFSET];
     ptrdiff_t low, end;
     *attached = true;
     t->at = (char *)((uintptr_t)w->base + (uintptr_t)offset);
@@ -156,7 +146,8 @@ static int apply_at(struct ftk_win *w, const uint64_t *head, size_t *used, char 
     struct ftk_types types;
     if (ftk_types_read(&words, end, head[FTK_WIN_OP_NTYPES], &types) != FTKIT_OK)
         return MPI_ERR_NO_MEM; /* the types are right at their origin */
-    struct target t = { .head = head,
+    struct ftk_win_target t = { .kind = (enum ftk_win_op)head[FTK_WIN_OP_KIND],
+        .op = ftk_coll_op_numbered(head[FTK_WIN_OP_OP]),
         .data = (const char *)end,
         .bytes = head[FTK_WIN_OP_BYTES],
         .count = (int)head[FTK_WIN_OP_COUNT],
@@ -165,9 +156,9 @@ static int apply_at(struct ftk_win *w, const uint64_t *head, size_t *used, char 
         .reply = *reply,
         .reply_bytes = head[FTK_WIN_OP_REPLY] };
     bool attached;
-    int rc = locate(w, &t, &attached);
+    int rc = locate(w, head[FTK_WIN_OP_OFFSET], &t, &attached);
     if (rc == MPI_SUCCESS && attached)
-        rc = apply_one(&t);
+        rc = ftk_win_apply_one(&t);
     ftk_types_free(&types, forget_and_free);
     *reply = t.reply + t.reply_bytes;
     *used = (size_t)((const char *)end - (const char *)head) + ftk_win_padded(t.bytes);
@@ -177,8 +168,11 @@ static int apply_at(struct ftk_win *w, const uint64_t *head, size_t *used, char 
 int ftk_win_apply(struct ftk_win *w, const char *data, size_t bytes, char *reply)
 {
     int rc = FTK_FAULT("win.memory") ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+    if (!ftk_win_near_lock(w, w->vc->rank))
+        return ftk_log_error(); /* all ranks go back */
     for (size_t at = 0, used = 0; rc == MPI_SUCCESS && at < bytes; at += used)
         rc = apply_at(w, (const uint64_t *)(const void *)(data + at), &used, &reply);
+    ftk_win_near_unlock(w, w->vc->rank);
     (void)FTK_FAULT("win.applied");
     return rc;
 }

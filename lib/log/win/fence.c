@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "log/coll/coll.h"
+#include "log/win/near.h"
 #include "log/win/passive.h"
 #include "log/win/win.h"
 #include "mpi_calls.h"
@@ -15,6 +16,7 @@
 /* What a rank sends to another one. */
 struct share {
     uint64_t bytes, reply;
+    uint64_t all; /* bytes for all ranks */
 };
 
 struct exchange {
@@ -59,8 +61,11 @@ static int open_exchange(struct exchange *x, struct ftk_win *w)
     x->replies = calloc(n, sizeof *x->replies);
     if (!x->out || !x->in || !x->sends || !x->recvs || !x->data || !x->results || !x->replies)
         return MPI_ERR_NO_MEM;
+    uint64_t all = 0;
     for (int i = 0; i < x->n; i++)
-        x->out[i] = (struct share){ w->queue[i].bytes, w->queue[i].reply };
+        all += w->queue[i].bytes;
+    for (int i = 0; i < x->n; i++)
+        x->out[i] = (struct share){ w->queue[i].bytes, w->queue[i].reply, all };
     return MPI_SUCCESS;
 }
 
@@ -70,8 +75,8 @@ static int tell_sizes(struct exchange *x)
 {
     const struct ftk_call call = { .kind = FTK_ALLTOALL,
         .name = "MPI_Win_fence",
-        .s = { .buf = x->out, .count = 2, .type = MPI_UINT64_T },
-        .r = { .buf = x->in, .count = 2, .type = MPI_UINT64_T } };
+        .s = { .buf = x->out, .count = 3, .type = MPI_UINT64_T },
+        .r = { .buf = x->in, .count = 3, .type = MPI_UINT64_T } };
     return ftk_coll_now(x->w->vc, &call); /* the communicator returns errors */
 }
 
@@ -148,16 +153,27 @@ static int take_results(struct exchange *x)
             q->nfetch > 0 ? ftk_win_queue_results(q->fetch, q->nfetch, x->replies[i]) : MPI_SUCCESS;
         rc = rc == MPI_SUCCESS ? error : rc;
     }
-    return rc;
+    return FTK_FAULT("win.results") ? MPI_ERR_NO_MEM : rc;
 }
 
-static int exchange(struct ftk_win *w)
+/* Whether no rank has sent operations: each one has begun the fence, and has nothing to apply. */
+static bool is_quiet(const struct exchange *x)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < x->n; i++)
+        all |= x->in[i].all;
+    return all == 0;
+}
+
+/* *quiet: no rank has operations in its queues. */
+static int exchange(struct ftk_win *w, bool *quiet)
 {
     struct exchange x;
     int rc = open_exchange(&x, w);
     bool broken = rc != MPI_SUCCESS; /* others wait for what this rank cannot do */
     if (rc == MPI_SUCCESS)
         rc = tell_sizes(&x);
+    *quiet = rc == MPI_SUCCESS && is_quiet(&x);
     if (rc == MPI_SUCCESS)
         broken = (rc = make_memory(&x)) != MPI_SUCCESS;
     if (rc == MPI_SUCCESS)
@@ -181,6 +197,7 @@ static int exchange(struct ftk_win *w)
 
 static int fence(struct ftk_win *w, int assertion)
 {
+    bool quiet = false;
     int rc = MPI_SUCCESS;
     if (ftk_log_is_rolling_back())
         return ftk_log_error();
@@ -188,7 +205,9 @@ static int fence(struct ftk_win *w, int assertion)
         || ((assertion & MPI_MODE_NOPRECEDE) && w->used))
         return MPI_ERR_RMA_SYNC;
     if (!(assertion & MPI_MODE_NOPRECEDE))
-        rc = exchange(w);
+        rc = exchange(w, &quiet);
+    if (!ftk_log_is_rolling_back()) /* also after an error that this rank has alone */
+        ftk_win_near_fenced(w, quiet);
     w->fence = !(assertion & MPI_MODE_NOSUCCEED);
     w->used = false;
     return rc;

@@ -7,7 +7,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "detect/detect.h"
 #include "log/mode.h"
+#include "log/win/near.h"
 #include "log/win/passive.h"
 #include "mpi_calls.h"
 
@@ -47,6 +49,11 @@ static bool may(const char *call, const char *why)
 bool ftk_win_jobs_have_locks(void)
 {
     return ftk_log.ctx && !why_not(&ftk_log.ctx->cfg); /* no context: sets are read, no more */
+}
+
+bool ftk_win_is_one_team(void)
+{
+    return !why_not_here();
 }
 
 bool ftk_win_may_lock(const char *call)
@@ -104,6 +111,14 @@ int ftk_win_serve_once(struct ftk_win *w)
     return ftk_log_progress(&w->turns);
 }
 
+int ftk_win_serve_sometimes(struct ftk_win *w)
+{
+    const enum ftk_win_look look = ftk_win_near_looks(w);
+    if (look == FTK_WIN_LOOK_CLOSELY)
+        (void)ftk_detect_poll(ftk_log.ctx); /* the next line does what has to be done */
+    return look == FTK_WIN_LOOK_NOT ? MPI_SUCCESS : ftk_win_serve_once(w);
+}
+
 /* ---- what the calls have in common --------------------------------------------------- */
 
 /* A call that begins an epoch with locks: w has no other epoch. */
@@ -130,12 +145,6 @@ static int needs_lock(const struct ftk_win *w, int rank)
     return ftk_win_is_locked(w, rank) ? MPI_SUCCESS : MPI_ERR_RMA_SYNC;
 }
 
-/* Whether a target has an operation that it has not answered. */
-static bool is_open(const struct ftk_win *w, int rank)
-{
-    return w->queue[rank].nops > 0 || w->passive->done[rank] < w->passive->sent[rank];
-}
-
 /* The result of a call that has waited: rc, else the first error that targets have reported. */
 static int outcome(struct ftk_win *w, int rc)
 {
@@ -146,8 +155,10 @@ static int outcome(struct ftk_win *w, int rc)
     return rc;
 }
 
+/* The begin of a flush. */
 static int push_some(struct ftk_win *w, int rank)
 {
+    ftk_win_near_flushed(w, rank);
     return w->queue[rank].nops > 0 ? ftk_win_push(w, rank, false) : MPI_SUCCESS;
 }
 
@@ -157,8 +168,8 @@ static int flush(struct ftk_win *w, int rank)
     (void)FTK_FAULT("win.flush");
     if (rc != MPI_SUCCESS)
         return rc;
-    return outcome(w, is_open(w, rank) ? ftk_win_wait_for(w, rank, w->passive->sent[rank])
-                                       : ftk_win_serve_once(w));
+    return outcome(w, ftk_win_awaits(w, rank) ? ftk_win_wait_for(w, rank, w->passive->sent[rank])
+                                              : ftk_win_serve_sometimes(w));
 }
 
 static int flush_all(struct ftk_win *w)
@@ -169,18 +180,18 @@ static int flush_all(struct ftk_win *w)
         rc = push_some(w, i);
     (void)FTK_FAULT("win.flush");
     for (int i = 0; rc == MPI_SUCCESS && i < w->vc->size; i++) {
-        if (!is_open(w, i))
+        if (!ftk_win_awaits(w, i))
             continue;
         waits = true;
         rc = ftk_win_wait_for(w, i, w->passive->sent[i]);
     }
-    return outcome(w, rc == MPI_SUCCESS && !waits ? ftk_win_serve_once(w) : rc);
+    return outcome(w, rc == MPI_SUCCESS && !waits ? ftk_win_serve_sometimes(w) : rc);
 }
 
 /* Whether an operation waits for a result: the others have given their data already. */
 static bool has_fetch(const struct ftk_win *w, int rank)
 {
-    bool has = w->queue[rank].nfetch > 0;
+    bool has = w->queue[rank].nfetch > 0 || ftk_win_near_has_fetched(w, rank);
     for (const struct ftk_win_pending *p = w->passive->pending; p && !has; p = p->next)
         has = p->target == rank && p->nfetch > 0;
     return has;
@@ -245,6 +256,7 @@ static int unlock(struct ftk_win *w, int rank)
     if (rc != MPI_SUCCESS)
         return rc;
     w->passive->lock[rank] = FTK_WIN_FREE;
+    ftk_win_near_flushed(w, rank);
     return outcome(w, ftk_win_serve_once(w));
 }
 
@@ -259,6 +271,8 @@ static int unlock_all(struct ftk_win *w)
         rc = ftk_win_wait_for(w, i, w->passive->sent[i]);
     if (rc != MPI_SUCCESS)
         return rc;
+    for (int i = 0; i < w->vc->size; i++)
+        ftk_win_near_flushed(w, i);
     w->passive->all = false;
     return outcome(w, ftk_win_serve_once(w));
 }

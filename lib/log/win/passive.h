@@ -13,8 +13,10 @@
  *     OPERATIONS, last      --->      apply them; the lock is free
  *                           <---      DONE serial
  *
- * Each call that ends an epoch or flushes waits for DONE.  So when all ranks are at a line, no
- * message of this kind is under way.
+ * near.h has ASK and OFFER.
+ *
+ * Each call that ends an epoch or flushes waits for DONE.  So when all ranks are at a line, none of
+ * these messages is under way; ASK and OFFER may be.
  *
  * Functions that return int return MPI codes. */
 #ifndef FTK_LOG_WIN_PASSIVE_H
@@ -64,6 +66,8 @@ bool ftk_win_may_share(const char *call);
 /* The state of w, which is made at the first use.  NULL: no memory. */
 struct ftk_win_passive *ftk_win_passive(struct ftk_win *w);
 void ftk_win_passive_free(struct ftk_win *w); /* win.c */
+/* Whether all ranks of the job are one team, with lines together and without replicas. */
+bool ftk_win_is_one_team(void);
 /* Whether w has a lock of the target. */
 static inline bool ftk_win_is_locked(const struct ftk_win *w, int target)
 {
@@ -73,6 +77,11 @@ static inline bool ftk_win_is_locked(const struct ftk_win *w, int target)
 static inline bool ftk_win_is_locked_here(const struct ftk_win *w)
 {
     return w->passive && (w->passive->shared > 0 || w->passive->exclusive >= 0);
+}
+/* Whether a locked target has operations that it has not answered. */
+static inline bool ftk_win_awaits(const struct ftk_win *w, int target)
+{
+    return w->queue[target].nops > 0 || w->passive->done[target] < w->passive->sent[target];
 }
 static inline bool ftk_win_has_locks(const struct ftk_win *w)
 {
@@ -86,6 +95,8 @@ static inline bool ftk_win_has_locks(const struct ftk_win *w)
 
 /* Ask for a lock; granted[target] shows the answer. */
 int ftk_win_ask(struct ftk_win *w, int target, enum ftk_win_lock lock);
+/* Ask a target where its memory is (near.h). */
+int ftk_win_ask_memory(struct ftk_win *w, int target);
 /* Send the queue for a target, also when it is empty.  last: and give the lock back. */
 int ftk_win_push(struct ftk_win *w, int target, bool last);
 /* Grant the locks that wait here, as far as possible. */
@@ -93,7 +104,7 @@ int ftk_win_grant(struct ftk_win *w);
 /* One look at what has come. */
 void ftk_win_serve(void);
 
-enum { FTK_WIN_CONTROLS = 4 };
+enum { FTK_WIN_CONTROLS = 6 };
 extern const struct ftk_control_kind ftk_win_controls[FTK_WIN_CONTROLS];
 
 /* ---- lock.c ---------------------------------------------------------------------------- */
@@ -103,5 +114,7 @@ int ftk_win_wait_for(struct ftk_win *w, int target, uint64_t serial);
 /* No answer is to come, as for operations on the own rank.  A program may repeat the call until
  * another rank has changed something, so the call serves the others once. */
 int ftk_win_serve_once(struct ftk_win *w);
+/* The same after operations without messages, which take less time than a look. */
+int ftk_win_serve_sometimes(struct ftk_win *w);
 
 #endif

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "log/determinant/det.h"
+#include "log/win/near.h"
 #include "log/win/passive.h"
 #include "log/win/win.h"
 #include "mpi_calls.h"
@@ -273,6 +274,7 @@ static int post(struct ftk_win *w, MPI_Group group)
     w->exposure = e;
     for (int i = 0; i < n; i++) {
         struct origin *o = &e->from[i];
+        ftk_win_near_posted(w, o->rank);
         if (i == e->own)
             continue;
         ftk_win_recv(&o->in, w, o->rank, FTK_WIN_TAG_FIRST, o->first, sizeof o->first);
@@ -368,6 +370,8 @@ static int start(struct ftk_win *w, MPI_Group group)
     w->fence = false;
     w->nstart = n;
     w->start = rank;
+    for (int i = 0; i < n; i++)
+        ftk_win_near_started(w, rank[i]);
     return rc;
 }
 

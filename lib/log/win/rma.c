@@ -107,23 +107,28 @@ static int check(const struct ftk_win *w, const struct ftk_win_operation *o, boo
 /* bytes of a queue with a lock, or of its answer: the queue is sent before a flush */
 #define MUCH (64 << 10)
 
-int ftk_win_queue_up(struct ftk_win *w, const struct ftk_win_operation *o, bool *none)
+int ftk_win_begin_op(struct ftk_win *w, const struct ftk_win_operation *o, enum ftk_win_way *way)
 {
+    bool none = false;
+    *way = FTK_WIN_NOWHERE;
     if (ftk_log_is_rolling_back())
         return ftk_log_error();
-    int rc = check(w, o, none);
-    if (rc == MPI_SUCCESS && !*none)
+    int rc = check(w, o, &none);
+    if (rc != MPI_SUCCESS || none)
+        return rc;
+    *way = ftk_win_direct(w, o, &rc) ? FTK_WIN_DIRECT : FTK_WIN_QUEUED;
+    if (*way == FTK_WIN_QUEUED)
         rc = ftk_win_queue_add(w, o);
-    if (rc == MPI_SUCCESS && !*none && is_fenced(w, o->target))
+    if (rc == MPI_SUCCESS && is_fenced(w, o->target))
         w->used = true;
     return rc;
 }
 
 static int do_op(struct ftk_win *w, const struct ftk_win_operation *o)
 {
-    bool none = false;
-    int rc = ftk_win_queue_up(w, o, &none);
-    if (rc == MPI_SUCCESS && !none && ftk_win_is_locked(w, o->target)
+    enum ftk_win_way way;
+    int rc = ftk_win_begin_op(w, o, &way);
+    if (rc == MPI_SUCCESS && way == FTK_WIN_QUEUED && ftk_win_is_locked(w, o->target)
         && (w->queue[o->target].bytes > MUCH || w->queue[o->target].reply > MUCH))
         rc = ftk_win_push(w, o->target, false);
     return ftk_win_end(w, rc);

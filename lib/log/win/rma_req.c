@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "log/request/req_ops.h"
+#include "log/win/near.h"
 #include "log/win/passive.h"
 #include "mpi_calls.h"
 
@@ -83,18 +84,23 @@ void ftk_win_requests_look(void)
 /* The operation is in the queue: send the queue if its result is awaited. */
 static int begin(struct ftk_win *w, const struct ftk_win_operation *o, struct ftk_req *r)
 {
-    bool none = false;
+    enum ftk_win_way way;
     if (o->target >= 0 && o->target < w->vc->size && !ftk_win_is_locked(w, o->target))
         return MPI_ERR_RMA_SYNC; /* these calls need a lock */
-    int rc = ftk_win_queue_up(w, o, &none);
+    int rc = ftk_win_begin_op(w, o, &way);
     r->state = FTK_REQ_COMPLETE;
-    if (rc != MPI_SUCCESS || none || o->kind == FTK_WIN_PUT || o->kind == FTK_WIN_ACCUMULATE)
+    if (rc != MPI_SUCCESS || way == FTK_WIN_NOWHERE || o->kind == FTK_WIN_PUT
+        || o->kind == FTK_WIN_ACCUMULATE)
         return rc;
     struct awaited a = { w->id, o->target, w->passive->sent[o->target] + 1, o->result, 0, 0 };
-    struct ftk_win_queue *q = &w->queue[o->target];
     rc = ftk_saved_span((size_t)o->result_count, o->result_type, &a.low, &a.end);
-    q->fetch[q->nfetch - 1].request = rc == MPI_SUCCESS ? r : NULL;
     *of(r) = a;
+    if (way == FTK_WIN_DIRECT) {
+        ftk_win_near_flushed(w, o->target); /* as the message of a queue has all operations */
+        return rc == MPI_SUCCESS ? ftk_win_serve_sometimes(w) : rc;
+    }
+    struct ftk_win_queue *q = &w->queue[o->target];
+    q->fetch[q->nfetch - 1].request = rc == MPI_SUCCESS ? r : NULL;
     r->state = FTK_REQ_RUNNING; /* the answer may come at once */
     if (rc == MPI_SUCCESS)
         rc = ftk_win_push(w, o->target, false);

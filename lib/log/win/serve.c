@@ -8,13 +8,15 @@
 #include "core/grow.h"
 #include "core/mpi_shim.h"
 #include "detect/misuse.h"
+#include "log/win/near.h"
 #include "log/win/passive.h"
 
 /* Words at the beginning of each message. */
 enum { CONTEXT, SERIAL, BYTES, FLAGS }; /* of LOCK and GRANT: SERIAL is the lock */
+enum { WINDOW = SERIAL, ADDRESS = BYTES, TOKEN = FLAGS }; /* of ASK and OFFER: id at the origin */
 enum { IS_LAST = 1 }; /* FLAGS of OPERATIONS; above it: the bytes of the results */
 _Static_assert((int)FLAGS < (int)FTK_WIN_HEAD_WORDS, "the queue has room for these words");
-enum { TAG_LOCK = 1, TAG_GRANT, TAG_OPERATIONS, TAG_DONE };
+enum { TAG_LOCK = 1, TAG_GRANT, TAG_OPERATIONS, TAG_DONE, TAG_ASK, TAG_OFFER };
 #define LOOKS 16 /* messages in a row that are looked at */
 
 /* ---- sending ------------------------------------------------------------------------- */
@@ -43,6 +45,13 @@ int ftk_win_ask(struct ftk_win *w, int target, enum ftk_win_lock lock)
     words[SERIAL] = lock;
     w->passive->granted[target] = false;
     return send(w, target, TAG_LOCK, words, FTK_WIN_HEAD_WORDS);
+}
+
+int ftk_win_ask_memory(struct ftk_win *w, int target)
+{
+    uint64_t words[FTK_WIN_HEAD_WORDS] = { 0 };
+    words[WINDOW] = w->id;
+    return send(w, target, TAG_ASK, words, FTK_WIN_HEAD_WORDS);
 }
 
 static int add_pending(struct ftk_win *w, int target, uint64_t serial)
@@ -177,6 +186,14 @@ static int on_operations(struct ftk_win *w, int source, const uint64_t *words)
     return rc;
 }
 
+static int on_ask(struct ftk_win *w, int source, const uint64_t *words)
+{
+    uint64_t answer[FTK_WIN_HEAD_WORDS] = { 0 };
+    answer[WINDOW] = words[WINDOW];
+    answer[ADDRESS] = ftk_win_near_address(w, &answer[TOKEN]);
+    return send(w, source, TAG_OFFER, answer, FTK_WIN_HEAD_WORDS);
+}
+
 /* ---- an origin ----------------------------------------------------------------------- */
 
 static int on_done(struct ftk_win *w, int source, const uint64_t *words)
@@ -201,14 +218,21 @@ static int on_done(struct ftk_win *w, int source, const uint64_t *words)
 static int handle(int tag, int source, const uint64_t *words)
 {
     struct ftk_win *w = ftk_win_in_context((int)words[CONTEXT]);
-    if (!w)
-        return MPI_ERR_WIN;
+    if (!w) /* nobody waits for memory: the window may be gone */
+        return tag == TAG_ASK || tag == TAG_OFFER ? MPI_SUCCESS : MPI_ERR_WIN;
     int rc = ftk_win_passive(w) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     const int rank = ftk_vcomm_rank(w->vc, source);
+    if (tag == TAG_OFFER) {
+        if (words[WINDOW] == w->id) /* not another one that had its context before */
+            ftk_win_near_offered(w, rank, words[ADDRESS], words[TOKEN]);
+        return MPI_SUCCESS;
+    }
     if (rc == MPI_SUCCESS && tag == TAG_LOCK)
         rc = on_lock(w, rank, words);
     else if (rc == MPI_SUCCESS && tag == TAG_OPERATIONS)
         rc = on_operations(w, rank, words);
+    else if (rc == MPI_SUCCESS && tag == TAG_ASK)
+        rc = on_ask(w, rank, words);
     else if (rc == MPI_SUCCESS && tag == TAG_DONE)
         rc = on_done(w, rank, words);
     else if (rc == MPI_SUCCESS)
@@ -248,12 +272,22 @@ static int done_came(const struct ftk_control *c)
 {
     return handle_control(c, TAG_DONE);
 }
+static int ask_came(const struct ftk_control *c)
+{
+    return handle_control(c, TAG_ASK);
+}
+static int offer_came(const struct ftk_control *c)
+{
+    return handle_control(c, TAG_OFFER);
+}
 
 const struct ftk_control_kind ftk_win_controls[FTK_WIN_CONTROLS] = {
     { FTK_LOG_WIN, TAG_LOCK, lock_came, false },
     { FTK_LOG_WIN, TAG_GRANT, grant_came, false },
     { FTK_LOG_WIN, TAG_OPERATIONS, operations_came, false },
     { FTK_LOG_WIN, TAG_DONE, done_came, false },
+    { FTK_LOG_WIN, TAG_ASK, ask_came, false },
+    { FTK_LOG_WIN, TAG_OFFER, offer_came, false },
 };
 
 /* A message that cannot be handled: its sender would wait for ever. */

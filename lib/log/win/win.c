@@ -63,6 +63,10 @@ void ftk_win_broken(const struct ftk_win *w, int code)
     int len;
     if (ftk_log_is_rolling_back())
         return;
+    if (ftk_mpi_is_failure(code)) {
+        ftk_log_note_failure();
+        return;
+    }
     (void)PMPI_Win_get_name(w->handle, name, &len); /* both for the text only */
     (void)PMPI_Error_string(code, text, &len);
     snprintf(why, sizeof why,
@@ -180,6 +184,7 @@ int ftk_win_delete(struct ftk_win *w, bool with_handle)
     if (with_handle && w->handle != MPI_WIN_NULL)
         rc = PMPI_Win_free(&w->handle);
     ftk_win_unshare(w);
+    ftk_win_near_free(w);
     free(w->place);
     free(w->queue);
     free(w->range);

@@ -91,6 +91,7 @@ struct ftk_win_range {
 struct ftk_win_exposure; /* pscw.c */
 struct ftk_win_passive;  /* passive.h */
 struct ftk_win_shared;   /* share.c */
+struct ftk_win_near;     /* near.c */
 
 struct ftk_win {
     MPI_Win handle; /* of this process alone */
@@ -108,6 +109,7 @@ struct ftk_win {
     struct ftk_win_exposure *exposure; /* MPI_Win_post; NULL: none */
     struct ftk_win_passive *passive;   /* NULL: no lock was ever taken here */
     struct ftk_win_shared *shared;     /* of MPI_Win_allocate_shared; NULL: not */
+    struct ftk_win_near *near;         /* memory that others of the node map; NULL: none */
     bool dynamic;                      /* of MPI_Win_create_dynamic: base is NULL */
     struct ftk_win_range *range;       /* [nrange] */
     size_t nrange, range_room;
@@ -221,6 +223,19 @@ static inline size_t ftk_win_status_bytes(const struct ftk_win *w)
 }
 /* Apply the operations of a message to the memory of w; their results go to reply. */
 int ftk_win_apply(struct ftk_win *w, const char *data, size_t bytes, char *reply);
+/* An operation at its target. */
+struct ftk_win_target {
+    enum ftk_win_op kind;
+    MPI_Op op;
+    const char *data;
+    size_t bytes; /* of data */
+    char *at;
+    int count;
+    MPI_Datatype type, element; /* element: of combining operations */
+    char *reply;
+    size_t reply_bytes;
+};
+int ftk_win_apply_one(const struct ftk_win_target *t);
 
 /* ---- dynamic.c ------------------------------------------------------------------------- */
 
@@ -269,6 +284,22 @@ int ftk_win_back(int64_t number, MPI_Win *win);
 /* The handle gets memory, and unmaps it when the program frees the handle; MPI codes. */
 int ftk_win_hold(MPI_Win handle, void *at, size_t bytes);
 
+/* ---- near.c ---------------------------------------------------------------------------- */
+
+/* The memory and the handle of a window of MPI_Win_allocate with n ranks; MPI codes.  may_map:
+ * other ranks may map the memory. */
+int ftk_win_near_make(struct ftk_win *w, int n, const struct ftk_win_making *a, bool may_map);
+/* The memory stays with the handle. */
+void ftk_win_near_free(struct ftk_win *w);
+/* A rollback: ask all targets again. */
+void ftk_win_near_forget(struct ftk_win *w);
+
+/* ---- direct.c -------------------------------------------------------------------------- */
+
+/* Do an operation whose arguments are right, without a message; *rc: its error.  False: it has to
+ * go into the queue. */
+bool ftk_win_direct(struct ftk_win *w, const struct ftk_win_operation *o, int *rc);
+
 /* ---- share.c --------------------------------------------------------------------------- */
 
 /* w, with n members, gets shared memory; MPI codes. */
@@ -313,8 +344,13 @@ int ftk_win_await(struct ftk_win_message *m);
 
 /* ---- epochs ---------------------------------------------------------------------------- */
 
-/* rma.c.  Check an operation and put it into the queue.  *none: its target is MPI_PROC_NULL. */
-int ftk_win_queue_up(struct ftk_win *w, const struct ftk_win_operation *o, bool *none);
+/* rma.c.  Check an operation and do it, or put it into the queue. */
+enum ftk_win_way {
+    FTK_WIN_NOWHERE, /* its target is MPI_PROC_NULL */
+    FTK_WIN_DIRECT,  /* it is done */
+    FTK_WIN_QUEUED
+};
+int ftk_win_begin_op(struct ftk_win *w, const struct ftk_win_operation *o, enum ftk_win_way *way);
 
 /* rma_req.c.  The requests whose targets have answered are complete. */
 void ftk_win_requests_look(void);

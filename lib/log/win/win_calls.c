@@ -9,6 +9,7 @@
 
 #include "log/coll/coll.h"
 #include "log/mpi/construct.h"
+#include "log/win/near.h"
 #include "log/win/passive.h"
 #include "log/win/win.h"
 #include "mpi_calls.h"
@@ -30,8 +31,7 @@ int ftk_win_make_own(struct ftk_win *w, int n, const struct ftk_win_making *a)
     w->base = a->base;
     if (a->how == FTK_WIN_ALLOCATED_SHARED) /* ftk_win_share() makes the rest */
         return ftk_win_share_begin(w, n);
-    int rc = w->allocated
-                 ? PMPI_Win_allocate(a->size, a->unit, a->info, MPI_COMM_SELF, &w->base, &w->handle)
+    int rc = w->allocated ? ftk_win_near_make(w, n, a, ftk_win_is_one_team())
              : w->dynamic
                  ? PMPI_Win_create_dynamic(a->info, MPI_COMM_SELF, &w->handle)
                  : PMPI_Win_create(a->base, a->size, a->unit, a->info, MPI_COMM_SELF, &w->handle);
@@ -218,6 +218,18 @@ int ftk_mpi_Win_get_group(MPI_Win win, MPI_Group *group)
                  ? PMPI_Group_incl(ftk_log.vcomms.group, w->vc->size, w->vc->member, group)
                  : PMPI_Group_excl(ftk_log.vcomms.group, 0, NULL, group);
     return ftk_win_end(w, rc);
+}
+
+/* The handle of a window whose memory has a file is of MPI_Win_create. */
+int ftk_mpi_Win_get_attr(MPI_Win win, int win_keyval, void *attribute_val, int *flag)
+{
+    static int flavor = MPI_WIN_FLAVOR_ALLOCATE; /* the program may keep a pointer to it */
+    const struct ftk_win *w = win_keyval == MPI_WIN_CREATE_FLAVOR ? ftk_win_find(win) : NULL;
+    if (!w || !ftk_win_near_has_file(w))
+        return PMPI_Win_get_attr(win, win_keyval, attribute_val, flag);
+    *(int **)attribute_val = &flavor;
+    *flag = 1;
+    return MPI_SUCCESS;
 }
 
 int ftk_mpi_Win_shared_query(MPI_Win win, int rank, MPI_Aint *size, int *disp_unit, void *baseptr)

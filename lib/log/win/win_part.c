@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "log/base/part.h"
+#include "log/win/near.h"
 #include "log/win/passive.h"
 #include "log/win/win.h"
 #include "set/region.h"
@@ -55,6 +56,7 @@ static void forget_one(struct ftk_win *w)
 {
     ftk_win_exposure_drop(w);
     ftk_win_passive_free(w);
+    ftk_win_near_forget(w);
     ftk_win_forget(w);
     w->fence = false;
 }
@@ -73,12 +75,14 @@ static void close_windows(void)
 
 /* ---- a line -------------------------------------------------------------------------- */
 
+/* Also those that were direct: how an operation goes depends on time. */
 static bool has_operations(const struct ftk_win *w)
 {
     for (int i = 0; i < w->vc->size; i++)
-        if (w->queue[i].nops > 0 || (w->passive && w->passive->done[i] < w->passive->sent[i]))
+        if (w->queue[i].nops > 0 || ftk_win_near_is_open(w, i)
+            || (w->passive && w->passive->done[i] < w->passive->sent[i]))
             return true;
-    return false;
+    return w->used;
 }
 
 /* Why a set cannot have the state of w; NULL: it can. */
@@ -281,7 +285,7 @@ static int pack_memory(void *arg, void *to, size_t bytes)
         memcpy(at, words, sizeof words);
         if (w->shared)
             ftk_win_shared_save(w, at + sizeof words);
-        memcpy(at + head, w->base, n);
+        ftk_win_near_copy(w, at + head, n);
         memset(at + head + n, 0, ftk_win_padded(n) - n);
         at += head + ftk_win_padded(n);
     }

@@ -1,0 +1,409 @@
+/* Memory that the ranks of a node map from each other.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Each rank has the memory of its part of MPI_Win_allocate in a file of its own (share_file.h).
+ * Before the memory are words that the ranks of the node use together (head).  An origin asks a
+ * target by a message for this file, and maps it when the answer comes:
+ *
+ *     origin                       target
+ *     ASK window         --->
+ *                        <---      OFFER window, address and token of the file
+ *
+ * Until then, and in epochs that the target has not begun, operations go into the queue.
+ *
+ * A target answers only while it does the operations of messages.  So an origin has the memory at
+ * times only at which its messages could change the memory, too: never while the target writes its
+ * set, nor before the target has restored its memory.  A rollback makes all origins forget what
+ * they have mapped, and ask again: the new process of a lost rank has another file, or is on
+ * another node.
+ *
+ * Functions that return int return MPI codes. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/hash.h"
+#include "core/memfd.h"
+#include "log/win/near.h"
+#include "log/win/share_file.h"
+
+/* At the begin of the file of a rank. */
+struct head {
+    uint64_t token;           /* distinguishes this file from others */
+    _Atomic uint32_t busy;    /* the process that combines elements of the memory; 0: none */
+    _Atomic uint32_t fences;  /* so many fences are over at the rank */
+    _Atomic uint32_t posts[]; /* of MPI_Win_post, by origin */
+};
+
+/* Another rank, as this origin knows it. */
+struct peer {
+    enum { UNKNOWN, ASKED, NONE, MAPPED } state;
+    struct head *head;                            /* MAPPED */
+    uint32_t starts;                              /* of MPI_Win_start with this target */
+    enum { CLOSED, HAS_GIVEN, HAS_FETCHED } open; /* direct operations since the last flush */
+};
+
+struct ftk_win_near {
+    int n, fd;
+    uint32_t pid;      /* of this process */
+    struct head *head; /* of the own file; NULL: there is none */
+    uint32_t fences;
+    bool all_in;        /* all ranks are in the last fence, and have no operations to apply */
+    unsigned calls;     /* of ftk_win_near_looks() */
+    struct timespec at; /* the last one that has seen another time */
+    struct peer peer[]; /* [n] */
+};
+
+/* ---- sizes --------------------------------------------------------------------------- */
+
+static size_t pages(size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page;
+}
+
+static size_t head_bytes(int n)
+{
+    return pages(sizeof(struct head) + (size_t)n * sizeof(uint32_t));
+}
+
+static char *memory_of(const struct ftk_win_near *d, struct head *head)
+{
+    return (char *)head + head_bytes(d->n);
+}
+
+/* ---- the own file -------------------------------------------------------------------- */
+
+static uint64_t new_token(const struct ftk_win *w)
+{
+    const uint64_t seed[] = { w->id, (uint64_t)getpid(), ftk_wall_ns() };
+    return ftk_xxh3(seed, sizeof seed) | 1;
+}
+
+/* 0 or errno. */
+static int map_file(int fd, size_t bytes, struct head **head)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return errno;
+    *head = p;
+    return 0;
+}
+
+/* A program with many windows needs descriptors for other things, too: half of them stay. */
+static bool is_of_program(int fd)
+{
+    struct rlimit r;
+    return getrlimit(RLIMIT_NOFILE, &r) == 0 && (rlim_t)fd >= r.rlim_cur / 2;
+}
+
+/* Without a file the memory is that of the MPI, and other ranks send messages. */
+static void make_file(struct ftk_win *w, size_t bytes)
+{
+    struct ftk_win_near *d = w->near;
+    int err = FTK_FAULT("win.file");
+    if (!err)
+        err = ftk_share_file_make_sparse(bytes, new_token(w), &d->fd);
+    if (!err && (is_of_program(d->fd) || map_file(d->fd, bytes, &d->head) != 0)) {
+        (void)close(d->fd); /* nothing was written by it */
+        d->fd = -1;
+    }
+}
+
+static int make_handle(struct ftk_win *w, size_t bytes, const struct ftk_win_making *a)
+{
+    struct ftk_win_near *d = w->near;
+    w->base = memory_of(d, d->head);
+    int rc = PMPI_Win_create(w->base, a->size, a->unit, a->info, MPI_COMM_SELF, &w->handle);
+    if (rc == MPI_SUCCESS)
+        rc = ftk_win_hold(w->handle, d->head, bytes);
+    if (rc != MPI_SUCCESS) {
+        (void)munmap(d->head, bytes); /* an error leaks the mapping */
+        d->head = NULL;
+    }
+    return rc;
+}
+
+int ftk_win_near_make(struct ftk_win *w, int n, const struct ftk_win_making *a, bool may_map)
+{
+    const size_t bytes = head_bytes(n) + pages((size_t)a->size);
+    if (may_map && n > 1 && a->size < FTK_FAR) {
+        w->near = calloc(1, sizeof *w->near + (size_t)n * sizeof w->near->peer[0]);
+        if (!w->near)
+            return MPI_ERR_NO_MEM;
+        w->near->n = n;
+        w->near->pid = (uint32_t)getpid();
+        w->near->fd = -1;
+        if (a->size > 0)
+            make_file(w, bytes);
+    }
+    return w->near && w->near->head
+               ? make_handle(w, bytes, a)
+               : PMPI_Win_allocate(a->size, a->unit, a->info, MPI_COMM_SELF, &w->base, &w->handle);
+}
+
+bool ftk_win_near_has_file(const struct ftk_win *w)
+{
+    return w->near && w->near->head;
+}
+
+void ftk_win_near_copy(const struct ftk_win *w, char *to, size_t bytes)
+{
+    if (ftk_win_near_has_file(w))
+        ftk_memfd_copy(w->near->fd, head_bytes(w->near->n), w->base, to, bytes);
+    else
+        memcpy(to, w->base, bytes);
+}
+
+/* ---- files of other ranks ------------------------------------------------------------ */
+
+static size_t bytes_of(const struct ftk_win *w, int rank)
+{
+    return head_bytes(w->near->n) + pages((size_t)w->place[rank].size);
+}
+
+static void let_go(struct ftk_win *w, int rank)
+{
+    struct peer *p = &w->near->peer[rank];
+    if (p->state == MAPPED)
+        (void)munmap(p->head, bytes_of(w, rank)); /* an error leaks the mapping */
+    *p = (struct peer){ .state = UNKNOWN };
+}
+
+uint64_t ftk_win_near_address(const struct ftk_win *w, uint64_t *token)
+{
+    const struct ftk_win_near *d = w->near;
+    *token = ftk_win_near_has_file(w) ? d->head->token : 0;
+    return ftk_win_near_has_file(w) ? ftk_share_file_address(d->fd) : 0;
+}
+
+/* A target without memory for this rank stays one whose operations are messages. */
+void ftk_win_near_offered(struct ftk_win *w, int rank, uint64_t address, uint64_t token)
+{
+    struct peer *p = w->near ? &w->near->peer[rank] : NULL;
+    int fd = -1;
+    if (!p || p->state != ASKED)
+        return;
+    p->state = NONE;
+    if (FTK_FAULT("win.map") || ftk_share_file_open(address, bytes_of(w, rank), token, &fd) != 0)
+        return;
+    if (map_file(fd, bytes_of(w, rank), &p->head) == 0)
+        p->state = MAPPED;
+    (void)close(fd); /* nothing was written by it; the mapping has the file */
+}
+
+static bool is_near(const struct ftk_win *w, int rank)
+{
+    const int world = ftk_vcomm_world(w->vc, rank);
+    return w->place[rank].size > 0 && ftk_log.node[world] == ftk_log.node[ftk_log.me];
+}
+
+static struct head *head_of(const struct ftk_win *w, int rank)
+{
+    const struct peer *p = &w->near->peer[rank];
+    if (rank == w->vc->rank)
+        return w->near->head;
+    return p->state == MAPPED ? p->head : NULL;
+}
+
+char *ftk_win_near_memory(const struct ftk_win *w, int rank)
+{
+    struct head *h = w->near ? head_of(w, rank) : NULL;
+    return h ? memory_of(w->near, h) : NULL;
+}
+
+bool ftk_win_near_may_ask(const struct ftk_win *w, int rank)
+{
+    return w->near && rank != w->vc->rank && w->near->peer[rank].state == UNKNOWN
+           && is_near(w, rank);
+}
+
+void ftk_win_near_asked(struct ftk_win *w, int rank)
+{
+    w->near->peer[rank].state = ASKED;
+}
+
+/* ---- the life of a window ------------------------------------------------------------ */
+
+void ftk_win_near_forget(struct ftk_win *w)
+{
+    struct ftk_win_near *d = w->near;
+    for (int i = 0; d && i < d->n; i++) {
+        let_go(w, i);
+        if (d->head)
+            atomic_store(&d->head->posts[i], 0);
+    }
+    if (!d)
+        return;
+    d->fences = 0;
+    d->all_in = false;
+    if (!d->head)
+        return;
+    atomic_store(&d->head->fences, 0);
+    atomic_store(&d->head->busy, 0); /* the rank that had it may be lost */
+}
+
+void ftk_win_near_free(struct ftk_win *w)
+{
+    struct ftk_win_near *d = w->near;
+    for (int i = 0; d && i < d->n; i++)
+        let_go(w, i);
+    if (d && d->fd >= 0)
+        (void)close(d->fd); /* the handle has the memory */
+    free(d);
+    w->near = NULL;
+}
+
+/* ---- combining ----------------------------------------------------------------------- */
+
+/* Whether a process has ended.  Its parent may not have asked for the outcome yet. */
+static bool has_ended(pid_t pid)
+{
+    char path[64], text[512];
+    if (kill(pid, 0) != 0)
+        return errno == ESRCH;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        (void)close(fd); /* nothing was written by it */
+    text[n > 0 ? n : 0] = '\0';
+    const char *name = strrchr(text, ')'); /* PID (NAME) STATE */
+    return name && (strncmp(name, ") Z", 3) == 0 || strncmp(name, ") X", 3) == 0);
+}
+
+/* One process at a time.  When the one that combines has ended, the word stays as it is until all
+ * have gone back to the line.  False: so it is, and this process does not have the word. */
+static bool take(struct head *h, uint32_t me)
+{
+    enum { SPINS = 64, LOOKS = 64 * SPINS };
+    for (unsigned turns = 1;; turns++) {
+        uint32_t other = 0;
+        if (atomic_compare_exchange_strong_explicit(
+                &h->busy, &other, me, memory_order_acquire, memory_order_relaxed))
+            return true;
+        if (turns % SPINS == 0)
+            (void)sched_yield(); /* never fails */
+        if (turns % LOOKS == 0 && has_ended((pid_t)other))
+            return false;
+    }
+}
+
+bool ftk_win_near_lock(const struct ftk_win *w, int rank)
+{
+    struct head *h = w->near ? head_of(w, rank) : NULL;
+    if (!h)
+        return true;
+    const bool has = take(h, w->near->pid);
+    if (has)
+        (void)FTK_FAULT("win.word");
+    return has;
+}
+
+void ftk_win_near_unlock(const struct ftk_win *w, int rank)
+{
+    struct head *h = w->near ? head_of(w, rank) : NULL;
+    if (h)
+        atomic_store_explicit(&h->busy, 0, memory_order_release);
+}
+
+/* ---- epochs -------------------------------------------------------------------------- */
+
+/* The coarse clock goes on each few milliseconds, and costs a few loads. */
+static bool has_time_gone(struct timespec *at)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0)
+        return true;
+    const bool has = now.tv_nsec != at->tv_nsec || now.tv_sec != at->tv_sec;
+    *at = now;
+    return has;
+}
+
+/* Few calls may take long, with the work of the program between them; and another rank may wait for
+ * many quick ones.  So both count. */
+enum ftk_win_look ftk_win_near_looks(struct ftk_win *w)
+{
+    enum { EACH = 16 };
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!w->near)
+        return FTK_WIN_LOOK;
+    if (has_time_gone(&w->near->at))
+        return FTK_WIN_LOOK_CLOSELY;
+    return ++w->near->calls % EACH == 0 ? FTK_WIN_LOOK : FTK_WIN_LOOK_NOT;
+}
+
+void ftk_win_near_opened(struct ftk_win *w, int rank, bool fetches)
+{
+    struct peer *p = &w->near->peer[rank];
+    if (p->open != HAS_FETCHED)
+        p->open = fetches ? HAS_FETCHED : HAS_GIVEN;
+}
+
+void ftk_win_near_flushed(struct ftk_win *w, int rank)
+{
+    if (w->near)
+        w->near->peer[rank].open = CLOSED;
+}
+
+bool ftk_win_near_is_open(const struct ftk_win *w, int rank)
+{
+    return w->near && w->near->peer[rank].open != CLOSED;
+}
+
+bool ftk_win_near_has_fetched(const struct ftk_win *w, int rank)
+{
+    return w->near && w->near->peer[rank].open == HAS_FETCHED;
+}
+
+void ftk_win_near_fenced(struct ftk_win *w, bool all_in)
+{
+    struct ftk_win_near *d = w->near;
+    if (!d)
+        return;
+    d->fences++;
+    d->all_in = all_in;
+    if (d->head)
+        atomic_store_explicit(&d->head->fences, d->fences, memory_order_release);
+}
+
+void ftk_win_near_posted(struct ftk_win *w, int origin)
+{
+    if (ftk_win_near_has_file(w))
+        (void)atomic_fetch_add_explicit(&w->near->head->posts[origin], 1, memory_order_release);
+}
+
+void ftk_win_near_started(struct ftk_win *w, int target)
+{
+    if (w->near)
+        w->near->peer[target].starts++;
+}
+
+/* Whether a count of the target is not behind that of this origin. */
+static bool has_come(const _Atomic uint32_t *theirs, uint32_t ours)
+{
+    return atomic_load_explicit(theirs, memory_order_acquire) - ours <= INT32_MAX;
+}
+
+bool ftk_win_near_is_fenced(const struct ftk_win *w, int rank)
+{
+    const struct head *h = head_of(w, rank);
+    return w->near->all_in || has_come(&h->fences, w->near->fences);
+}
+
+bool ftk_win_near_has_posted(const struct ftk_win *w, int rank)
+{
+    const struct head *h = head_of(w, rank);
+    return has_come(&h->posts[w->vc->rank], w->near->peer[rank].starts);
+}
