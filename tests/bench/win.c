@@ -10,7 +10,8 @@
  * WAY: flush (rank 0 has MPI_Win_lock_all, and each operation a flush; the other rank waits in a
  * barrier), rate (the same with a flush after 64 operations; time of an operation), fence (each
  * rank has an operation to the next rank between two fences; time of an operation and a fence).
- * TEAM_SIZE: ranks that roll back together; 0: log.teams = all, which flush and rate need.
+ * TEAM_SIZE: ranks that roll back together; 0: log.teams = all, which flush and rate need.  The
+ * ranks of a node then reach the memory of each other without messages.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
