@@ -459,7 +459,7 @@ sub direct_in {
         like($want, qr/^OK step 40 hash \w+ 0 wrong/, title($p) . ', by messages') or diag($j->{log});
         my $late = 'app.compute:*:*:late';
         my @behind = $p->{args}[1] =~ /fence|pscw/ ? 'win.sent:1:*:late' : (); # it applies late
-        for my $more ('', $late, @behind, 'win.map:1:*:EIO', 'win.map:2:1:EIO') {
+        for my $more ('', $late, @behind, 'win.map:1:*:EIO', 'win.map:2:1:EIO', 'win.offer:2:*:EIO') {
             my $k = logged($p, spares => 0, env => { %$env, FTKIT_FAULT_TRACE => $trace },
                 $more ? (fault => $more) : ());
             is("$k->{rc} $k->{result}", "0 $want", title($p) . ", undisturbed: $more") or diag(substr($k->{log}, 0, 3000));

@@ -1,6 +1,7 @@
 /* Messages about locks of windows that come late, in a repair or in a replay of set-up, are
  * dropped: this process may have no such window (log/win/passive.h).  Only the window that has
- * asked for memory takes an answer.  Many windows leave descriptors to the program.
+ * asked for memory takes an answer, and only a member may ask.  Many windows leave descriptors to
+ * the program.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <fcntl.h>
@@ -82,33 +83,63 @@ static bool maps(struct ftk_win *w, uint64_t id, int fd)
     return ftk_win_near_memory(w, SOURCE) != NULL;
 }
 
+/* A window of this rank and others, which have a byte each: the only one. */
+static struct ftk_win *only_window(struct ftk_vcomm *vc)
+{
+    const struct ftk_win_making nothing = { FTK_WIN_ALLOCATED, NULL, 0, 1, MPI_INFO_NULL };
+    struct ftk_win *w = ftk_win_new();
+    assert_non_null(w);
+    w->vc = vc;
+    w->place = calloc((size_t)vc->size, sizeof *w->place);
+    ftk_log.node = calloc((size_t)vc->size, sizeof *ftk_log.node);
+    assert_true(w->place && ftk_log.node);
+    for (int i = 1; i < vc->size; i++)
+        w->place[i] = (struct ftk_win_place){ .size = 1, .unit = 1 };
+    assert_int_equal(ftk_win_near_make(w, vc->size, &nothing, true), MPI_SUCCESS);
+    return ftk_wins = w;
+}
+
+static void delete_only(struct ftk_win *w)
+{
+    ftk_wins = NULL;
+    free(ftk_log.node);
+    ftk_log.node = NULL;
+    assert_int_equal(ftk_win_delete(w, true), MPI_SUCCESS);
+}
+
 /* The window that has asked is gone, another one has its context, and has asked too. */
 static void another_window_in_the_context(void **state)
 {
     static struct ftk_vcomm vc = { .context = CONTEXT, .size = 2, .state = FTK_VCOMM_LIVE };
-    static int node[2];
-    const struct ftk_win_making nothing = { FTK_WIN_ALLOCATED, NULL, 0, 1, MPI_INFO_NULL };
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     int fd = -1;
     (void)state;
-    ftk_log.node = node;
-    struct ftk_win *w = ftk_win_new();
-    assert_non_null(w);
-    w->vc = &vc;
-    w->place = calloc(2, sizeof *w->place);
-    assert_non_null(w->place);
-    w->place[SOURCE] = (struct ftk_win_place){ .size = 1, .unit = 1 };
-    assert_int_equal(ftk_win_near_make(w, 2, &nothing, true), MPI_SUCCESS);
+    struct ftk_win *w = only_window(&vc);
     assert_int_equal(ftk_share_file_make_sparse(2 * page, TOKEN, &fd), 0); /* a head, a byte */
-    ftk_wins = w;
     assert_true(ftk_win_near_may_ask(w, SOURCE));
     assert_false(maps(w, w->id, fd)); /* it has not asked */
     ftk_win_near_asked(w, SOURCE);
     assert_false(maps(w, w->id - 1, fd));
     assert_true(maps(w, w->id, fd));
-    ftk_wins = NULL;
     close(fd);
-    assert_int_equal(ftk_win_delete(w, true), MPI_SUCCESS);
+    delete_only(w);
+}
+
+/* ... and the source is no member of that one. */
+static void another_window_without_the_source(void **state)
+{
+    static int member[] = { 0, 2 }, index[] = { 0, -1, 1 };
+    static struct ftk_vcomm vc = {
+        .context = CONTEXT, .size = 2, .member = member, .index = index, .state = FTK_VCOMM_LIVE
+    };
+    (void)state;
+    struct ftk_win *w = only_window(&vc);
+    for (size_t i = ASK; i <= OFFER; i++) {
+        const uint64_t words[WORDS] = { CONTEXT, w->id };
+        const struct ftk_control c = { FTK_LOG_WIN, SOURCE, words, WORDS };
+        assert_int_equal(ftk_win_controls[i].handle(&c), MPI_SUCCESS);
+    }
+    delete_only(w);
 }
 
 /* ---- many windows --------------------------------------------------------------------- */
@@ -150,6 +181,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(a_rollback, begin),
         cmocka_unit_test_setup(a_replay_of_set_up, begin),
         cmocka_unit_test_setup(another_window_in_the_context, begin),
+        cmocka_unit_test_setup(another_window_without_the_source, begin),
         cmocka_unit_test_setup(more_windows_than_descriptors, begin),
     };
     if (MPI_Init(&argc, &argv) != MPI_SUCCESS)

@@ -191,7 +191,8 @@ static int on_ask(struct ftk_win *w, int source, const uint64_t *words)
     uint64_t answer[FTK_WIN_HEAD_WORDS] = { 0 };
     answer[WINDOW] = words[WINDOW];
     answer[ADDRESS] = ftk_win_near_address(w, &answer[TOKEN]);
-    return send(w, source, TAG_OFFER, answer, FTK_WIN_HEAD_WORDS);
+    return FTK_FAULT("win.offer") ? MPI_ERR_NO_MEM
+                                  : send(w, source, TAG_OFFER, answer, FTK_WIN_HEAD_WORDS);
 }
 
 /* ---- an origin ----------------------------------------------------------------------- */
@@ -215,24 +216,32 @@ static int on_done(struct ftk_win *w, int source, const uint64_t *words)
 
 /* ---- what comes ---------------------------------------------------------------------- */
 
+/* Nobody waits for these two.  So they may come when their window is gone, or when another one, of
+ * which the source may be no member, has its context.  An error leaves the operations to
+ * messages. */
+static void handle_memory(int tag, int source, const uint64_t *words)
+{
+    struct ftk_win *w = ftk_win_in_context((int)words[CONTEXT]);
+    const int rank = w ? ftk_vcomm_rank(w->vc, source) : -1;
+    if (rank < 0)
+        return;
+    if (tag == TAG_ASK)
+        (void)on_ask(w, rank, words);
+    else if (words[WINDOW] == w->id)
+        ftk_win_near_offered(w, rank, words[ADDRESS], words[TOKEN]);
+}
+
 static int handle(int tag, int source, const uint64_t *words)
 {
     struct ftk_win *w = ftk_win_in_context((int)words[CONTEXT]);
-    if (!w) /* nobody waits for memory: the window may be gone */
-        return tag == TAG_ASK || tag == TAG_OFFER ? MPI_SUCCESS : MPI_ERR_WIN;
+    if (!w)
+        return MPI_ERR_WIN;
     int rc = ftk_win_passive(w) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     const int rank = ftk_vcomm_rank(w->vc, source);
-    if (tag == TAG_OFFER) {
-        if (words[WINDOW] == w->id) /* not another one that had its context before */
-            ftk_win_near_offered(w, rank, words[ADDRESS], words[TOKEN]);
-        return MPI_SUCCESS;
-    }
     if (rc == MPI_SUCCESS && tag == TAG_LOCK)
         rc = on_lock(w, rank, words);
     else if (rc == MPI_SUCCESS && tag == TAG_OPERATIONS)
         rc = on_operations(w, rank, words);
-    else if (rc == MPI_SUCCESS && tag == TAG_ASK)
-        rc = on_ask(w, rank, words);
     else if (rc == MPI_SUCCESS && tag == TAG_DONE)
         rc = on_done(w, rank, words);
     else if (rc == MPI_SUCCESS)
@@ -253,7 +262,12 @@ static int handle_control(const struct ftk_control *c, int tag)
 {
     if (ftk_log.ctx->detect.repairing || ftk_log_is_rolling_back() || ftk_log_replays_setup())
         return MPI_SUCCESS;
-    return c->words < FTK_WIN_HEAD_WORDS ? MPI_ERR_INTERN : handle(tag, c->source, c->w);
+    if (c->words < FTK_WIN_HEAD_WORDS)
+        return MPI_ERR_INTERN;
+    if (tag != TAG_ASK && tag != TAG_OFFER)
+        return handle(tag, c->source, c->w);
+    handle_memory(tag, c->source, c->w);
+    return MPI_SUCCESS;
 }
 
 static int lock_came(const struct ftk_control *c)
