@@ -4,6 +4,7 @@
  * the program.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,6 +143,29 @@ static void another_window_without_the_source(void **state)
     delete_only(w);
 }
 
+/* ---- a rank that has the memory for itself, and is lost ------------------------------------ */
+
+/* The number of its process may be that of another one by then. */
+static void a_failure_ends_the_wait(void **state)
+{
+    static struct ftk_vcomm vc = { .context = CONTEXT, .size = 2, .state = FTK_VCOMM_LIVE };
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const uint32_t other = (uint32_t)getppid();
+    int fd = -1;
+    (void)state;
+    struct ftk_win *w = only_window(&vc);
+    assert_int_equal(ftk_share_file_make_sparse(2 * page, TOKEN, &fd), 0);
+    ftk_win_near_asked(w, SOURCE);
+    assert_true(maps(w, w->id, fd));
+    assert_int_equal(pwrite(fd, &other, sizeof other, 8), sizeof other); /* behind the token */
+    ctx.detect.failed = true;
+    alarm(20); /* a wait without an end */
+    assert_false(ftk_win_near_lock(w, SOURCE));
+    alarm(0);
+    close(fd);
+    delete_only(w);
+}
+
 /* ---- many windows --------------------------------------------------------------------- */
 
 /* Each window has a descriptor, and leaves half of them to the program. */
@@ -182,6 +206,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(a_replay_of_set_up, begin),
         cmocka_unit_test_setup(another_window_in_the_context, begin),
         cmocka_unit_test_setup(another_window_without_the_source, begin),
+        cmocka_unit_test_setup(a_failure_ends_the_wait, begin),
         cmocka_unit_test_setup(more_windows_than_descriptors, begin),
     };
     if (MPI_Init(&argc, &argv) != MPI_SUCCESS)

@@ -35,6 +35,7 @@
 
 #include "core/hash.h"
 #include "core/memfd.h"
+#include "detect/detect.h"
 #include "log/win/near.h"
 #include "log/win/share_file.h"
 
@@ -284,7 +285,8 @@ static bool has_ended(pid_t pid)
 }
 
 /* One process at a time.  When the one that combines has ended, the word stays as it is until all
- * have gone back to the line.  False: so it is, and this process does not have the word. */
+ * have gone back to the line.  False: so it is, and this process does not have the word.  Another
+ * process may have the number of the one that has ended, so a known failure is enough. */
 static bool take(struct head *h, uint32_t me)
 {
     enum { SPINS = 64, LOOKS = 64 * SPINS };
@@ -295,7 +297,7 @@ static bool take(struct head *h, uint32_t me)
             return true;
         if (turns % SPINS == 0)
             (void)sched_yield(); /* never fails */
-        if (turns % LOOKS == 0 && has_ended((pid_t)other))
+        if (turns % LOOKS == 0 && (has_ended((pid_t)other) || ftk_detect_poll(ftk_log.ctx)))
             return false;
     }
 }

@@ -30,8 +30,8 @@ void ftk_win_near_asked(struct ftk_win *w, int rank);
 /* A rank has answered where its memory is. */
 void ftk_win_near_offered(struct ftk_win *w, int rank, uint64_t address, uint64_t token);
 /* This process alone combines elements of the memory of a rank, until it unlocks.  Nothing is done
- * for memory that is not mapped.  False: a process has ended before its unlock.  So the job goes
- * back, and this process must not combine, nor unlock. */
+ * for memory that is not mapped.  False: a process has ended, perhaps before its unlock.  So the
+ * job goes back, and this process must not combine, nor unlock. */
 bool ftk_win_near_lock(const struct ftk_win *w, int rank);
 void ftk_win_near_unlock(const struct ftk_win *w, int rank);
 /* MPI_Win_start has begun an epoch with a target. */
