@@ -8,8 +8,11 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -143,6 +146,52 @@ static void another_window_without_the_source(void **state)
     delete_only(w);
 }
 
+/* ---- cores, and children of fork() --------------------------------------------------------- */
+
+/* The flags of the mapping that begins there; "": there is none. */
+static const char *flags_at(const char *at)
+{
+    static char line[256];
+    FILE *f = fopen("/proc/self/smaps", "r");
+    unsigned long begin, end;
+    bool here = false;
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
+            here = begin == (uintptr_t)at;
+        if (here && strncmp(line, "VmFlags:", 8) == 0)
+            break;
+        line[0] = '\0';
+    }
+    fclose(f);
+    return line;
+}
+
+static void is_in_no_core_and_no_child(void **state)
+{
+    static struct ftk_vcomm vc = { .context = CONTEXT, .size = 2, .state = FTK_VCOMM_LIVE };
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int fd = -1, status = -1;
+    (void)state;
+    struct ftk_win *w = only_window(&vc);
+    assert_int_equal(ftk_share_file_make_sparse(2 * page, TOKEN, &fd), 0);
+    ftk_win_near_asked(w, SOURCE);
+    assert_true(maps(w, w->id, fd));
+    const char *head = ftk_win_near_memory(w, SOURCE) - page;
+    assert_non_null(strstr(flags_at(head), " dd"));
+    assert_non_null(strstr(flags_at(head), " dc"));
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool has = *flags_at(head) != '\0';
+        ftk_win_near_free(w);
+        exit(has);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(fd);
+    delete_only(w);
+}
+
 /* ---- a rank that has the memory for itself, and is lost ------------------------------------ */
 
 /* The number of its process may be that of another one by then. */
@@ -206,6 +255,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(a_replay_of_set_up, begin),
         cmocka_unit_test_setup(another_window_in_the_context, begin),
         cmocka_unit_test_setup(another_window_without_the_source, begin),
+        cmocka_unit_test_setup(is_in_no_core_and_no_child, begin),
         cmocka_unit_test_setup(a_failure_ends_the_wait, begin),
         cmocka_unit_test_setup(more_windows_than_descriptors, begin),
     };

@@ -189,6 +189,14 @@ uint64_t ftk_win_near_address(const struct ftk_win *w, uint64_t *token)
     return ftk_win_near_has_file(w) ? ftk_share_file_address(d->fd) : 0;
 }
 
+/* The memory is that of another process: a core of this one, and a child of fork(), do not get it.
+ * With an error they do. */
+static void keep_apart(struct head *head, size_t bytes)
+{
+    (void)madvise(head, bytes, MADV_DONTDUMP);
+    (void)madvise(head, bytes, MADV_DONTFORK);
+}
+
 /* A target without memory for this rank stays one whose operations are messages. */
 void ftk_win_near_offered(struct ftk_win *w, int rank, uint64_t address, uint64_t token)
 {
@@ -199,8 +207,10 @@ void ftk_win_near_offered(struct ftk_win *w, int rank, uint64_t address, uint64_
     p->state = NONE;
     if (FTK_FAULT("win.map") || ftk_share_file_open(address, bytes_of(w, rank), token, &fd) != 0)
         return;
-    if (map_file(fd, bytes_of(w, rank), &p->head) == 0)
+    if (map_file(fd, bytes_of(w, rank), &p->head) == 0) {
+        keep_apart(p->head, bytes_of(w, rank));
         p->state = MAPPED;
+    }
     (void)close(fd); /* nothing was written by it; the mapping has the file */
 }
 
