@@ -215,6 +215,31 @@ static void a_failure_ends_the_wait(void **state)
     delete_only(w);
 }
 
+/* ---- many ranks ---------------------------------------------------------------------------- */
+
+/* All ranks have their memory in one file here.  Those behind the limit stay ranks of messages. */
+static void more_ranks_than_mappings(void **state)
+{
+    enum { RANKS = 8200, MOST = 8192 };
+    static struct ftk_vcomm vc = { .context = CONTEXT, .size = RANKS, .state = FTK_VCOMM_LIVE };
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t head = (16 + RANKS * sizeof(uint32_t) + page - 1) / page * page;
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        struct ftk_win *w = only_window(&vc);
+        int fd = -1, mapped = 0;
+        assert_int_equal(ftk_share_file_make_sparse(head + page, TOKEN, &fd), 0);
+        for (int i = 1; i < RANKS; i++) {
+            ftk_win_near_asked(w, i);
+            ftk_win_near_offered(w, i, ftk_share_file_address(fd), TOKEN);
+            mapped += ftk_win_near_memory(w, i) != NULL;
+        }
+        assert_int_equal(mapped, MOST);
+        close(fd);
+        delete_only(w); /* and all are free again */
+    }
+}
+
 /* ---- many windows --------------------------------------------------------------------- */
 
 /* Each window has a descriptor, and leaves half of them to the program. */
@@ -257,6 +282,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(another_window_without_the_source, begin),
         cmocka_unit_test_setup(is_in_no_core_and_no_child, begin),
         cmocka_unit_test_setup(a_failure_ends_the_wait, begin),
+        cmocka_unit_test_setup(more_ranks_than_mappings, begin),
         cmocka_unit_test_setup(more_windows_than_descriptors, begin),
     };
     if (MPI_Init(&argc, &argv) != MPI_SUCCESS)

@@ -169,6 +169,11 @@ void ftk_win_near_copy(const struct ftk_win *w, char *to, size_t bytes)
 
 /* ---- files of other ranks ------------------------------------------------------------ */
 
+/* A process has 65530 mappings, also for its malloc(), for threads and for the MPI
+ * (vm.max_map_count). */
+enum { MAPPINGS_MOST = 8192 };
+static int mappings; /* of other ranks, of all windows */
+
 static size_t bytes_of(const struct ftk_win *w, int rank)
 {
     return head_bytes(w->near->n) + pages((size_t)w->place[rank].size);
@@ -177,8 +182,10 @@ static size_t bytes_of(const struct ftk_win *w, int rank)
 static void let_go(struct ftk_win *w, int rank)
 {
     struct peer *p = &w->near->peer[rank];
-    if (p->state == MAPPED)
+    if (p->state == MAPPED) {
         (void)munmap(p->head, bytes_of(w, rank)); /* an error leaks the mapping */
+        mappings--;
+    }
     *p = (struct peer){ .state = UNKNOWN };
 }
 
@@ -205,11 +212,13 @@ void ftk_win_near_offered(struct ftk_win *w, int rank, uint64_t address, uint64_
     if (!p || p->state != ASKED)
         return;
     p->state = NONE;
-    if (FTK_FAULT("win.map") || ftk_share_file_open(address, bytes_of(w, rank), token, &fd) != 0)
+    if (mappings >= MAPPINGS_MOST || FTK_FAULT("win.map")
+        || ftk_share_file_open(address, bytes_of(w, rank), token, &fd) != 0)
         return;
     if (map_file(fd, bytes_of(w, rank), &p->head) == 0) {
         keep_apart(p->head, bytes_of(w, rank));
         p->state = MAPPED;
+        mappings++;
     }
     (void)close(fd); /* nothing was written by it; the mapping has the file */
 }
