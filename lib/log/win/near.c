@@ -256,14 +256,18 @@ void ftk_win_near_asked(struct ftk_win *w, int rank)
 
 /* ---- the life of a window ------------------------------------------------------------ */
 
+void ftk_win_near_let_go(struct ftk_win *w)
+{
+    for (int i = 0; w->near && i < w->near->n; i++)
+        let_go(w, i);
+}
+
 void ftk_win_near_forget(struct ftk_win *w)
 {
     struct ftk_win_near *d = w->near;
-    for (int i = 0; d && i < d->n; i++) {
-        let_go(w, i);
-        if (d->head)
-            atomic_store(&d->head->posts[i], 0);
-    }
+    ftk_win_near_let_go(w);
+    for (int i = 0; d && d->head && i < d->n; i++)
+        atomic_store(&d->head->posts[i], 0);
     if (!d)
         return;
     d->fences = 0;
@@ -277,8 +281,7 @@ void ftk_win_near_forget(struct ftk_win *w)
 void ftk_win_near_free(struct ftk_win *w)
 {
     struct ftk_win_near *d = w->near;
-    for (int i = 0; d && i < d->n; i++)
-        let_go(w, i);
+    ftk_win_near_let_go(w);
     if (d && d->fd >= 0)
         (void)close(d->fd); /* the handle has the memory */
     free(d);

@@ -291,7 +291,9 @@ int ftk_win_hold(MPI_Win handle, void *at, size_t bytes);
 int ftk_win_near_make(struct ftk_win *w, int n, const struct ftk_win_making *a, bool may_map);
 /* The memory stays with the handle. */
 void ftk_win_near_free(struct ftk_win *w);
-/* A rollback: ask all targets again. */
+/* A rollback begins: other ranks have no memory in this process, so that of a lost one is free. */
+void ftk_win_near_let_go(struct ftk_win *w);
+/* The memory is restored: ask all targets again. */
 void ftk_win_near_forget(struct ftk_win *w);
 
 /* ---- direct.c -------------------------------------------------------------------------- */

@@ -67,6 +67,14 @@ static void forget(void)
         forget_one(w);
 }
 
+static int roll_back(const struct ftk_rollback *b)
+{
+    (void)b;
+    for (struct ftk_win *w = ftk_wins; w; w = w->next)
+        ftk_win_near_let_go(w);
+    return FTKIT_OK;
+}
+
 static void close_windows(void)
 {
     forget();
@@ -346,8 +354,8 @@ static const struct ftk_system_region memory = {
 
 #define WINDOWS                                                                                    \
     .idle = idle, .forget = forget, .close = close_windows, .cut = cut, .line = pass_line,         \
-    .may_sleep = may_sleep, .region = &memory, .name = "win", .words = words, .save = save,        \
-    .load = load
+    .roll_back = roll_back, .may_sleep = may_sleep, .region = &memory, .name = "win",              \
+    .words = words, .save = save, .load = load
 
 /* One team of all ranks: the one with locks. */
 static const struct ftk_part with_locks = { .progress = progress_with_locks,
