@@ -561,6 +561,15 @@ sub direct_in {
     is("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", "1 0 $basis->{result}", title($p) . ': an error of a fence')
         or diag(substr($k->{log}, 0, 3000));
 
+    # a fence that is wrong at one rank alone: it does not begin there, and the others count it
+    $p = direct('wrong');
+    for my $fault ('', sprintf('app.mid:%d:%d:kill', rand(4), 3 + rand(35))) {
+        $k = logged($p, env => $env, fault => $fault);
+        my $kills = $fault ? 1 : 0;
+        like("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", qr/^$kills 0 OK step 40 hash \w+ 0 wrong/,
+            title($p) . ", $fault") or diag(substr($k->{log}, 0, 3000));
+    }
+
     # operations that are not complete
     for $p (map { direct($_) } qw(open begun)) {
         $k = logged($p, spares => 0, env => $env);

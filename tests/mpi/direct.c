@@ -12,6 +12,8 @@
  *   work   the same with work between two looks: a failure must end the loop in few looks
  *   tickets  all ranks take tickets of rank 0 by MPI_Fetch_and_op, and note each one in the file
  *          TICKETS (environment): no two ranks may have the same one
+ *   wrong  rank 0 has an operation, and says at a fence that there is none: behind this error it
+ *          still waits for rank 1
  *   large  as fence, with a large window of which little is used: most of it takes no memory
  *   open   with locks an operation that no flush completes, from step 7 on
  *   begun  the same, in the epoch of a fence
@@ -36,7 +38,7 @@ enum { TICKETS = 4, LARGE_BYTES = 32 << 20 };
 enum { SUMS, WIDE = SUMS + 2 * WIDTH, COUNT = WIDE + 2, TURN, STEPS, CELLS };
 
 static struct {
-    enum { FENCE, PSCW, LARGE, LOCKS, DRAW, SPIN, LOCAL, WORK, OPEN, BEGUN } how;
+    enum { FENCE, PSCW, LARGE, LOCKS, DRAW, WRONG, SPIN, LOCAL, WORK, OPEN, BEGUN } how;
     int cells; /* of this rank */
     double *x; /* [CELLS + cells + 2] of the window */
     double *next;
@@ -51,8 +53,8 @@ static struct {
 
 static int prepare(struct foreign *f)
 {
-    static const char *const names[] = { "fence", "pscw", "large", "locks", "tickets", "spin",
-        "local", "work", "open", "begun" };
+    static const char *const names[] = { "fence", "pscw", "large", "locks", "tickets", "wrong",
+        "spin", "local", "work", "open", "begun" };
     const char *name = f->variant ? f->variant : "fence";
     size_t i = 0;
     int start;
@@ -191,6 +193,31 @@ static void pscw(const struct foreign *f)
     MPI_Win_complete(w.win);
     MPI_Win_wait(w.win);
     compute();
+}
+
+/* Rank 1 is not in the last epoch yet when rank 0 puts. */
+static void err(const struct foreign *f)
+{
+    const double first = 2 * f->step + 1, second = first + 1;
+    int token = 0;
+    MPI_Win_fence(0, w.win);
+    if (f->rank == 0)
+        MPI_Put(&first, 1, MPI_DOUBLE, 1, TURN, 1, MPI_DOUBLE, w.win);
+    const int rc = MPI_Win_fence(MPI_MODE_NOPRECEDE, w.win);
+    (void)FTK_FAULT("app.mid");
+    if (MPI_Win_fence(0, w.win) != MPI_SUCCESS)
+        return;
+    w.state[1] += (rc != MPI_SUCCESS) != (f->rank == 0);
+    if (f->rank == 1
+        && MPI_Recv(&token, 1, MPI_INT, 0, 0, f->comm, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+        w.state[1] += w.x[TURN] != first;
+    MPI_Win_fence(MPI_MODE_NOPRECEDE, w.win);
+    if (f->rank == 0) {
+        MPI_Put(&second, 1, MPI_DOUBLE, 1, TURN, 1, MPI_DOUBLE, w.win);
+        MPI_Send(&token, 1, MPI_INT, 1, 0, f->comm);
+    }
+    if (MPI_Win_fence(MPI_MODE_NOSUCCEED, w.win) == MPI_SUCCESS && f->rank == 1)
+        w.state[1] += w.x[TURN] != second;
 }
 
 /* ---- locks --------------------------------------------------------------------------- */
@@ -420,6 +447,8 @@ static void step(struct foreign *f)
         leave_open(f);
     else if (w.how >= SPIN)
         spin(f);
+    else if (w.how == WRONG)
+        err(f);
     else if (w.how == DRAW)
         draw(f);
     else if (w.how == FENCE || w.how == LARGE)

@@ -202,8 +202,10 @@ static int fence(struct ftk_win *w, int assertion)
     if (ftk_log_is_rolling_back())
         return ftk_log_error();
     if (w->nstart >= 0 || w->exposure || ftk_win_has_locks(w)
-        || ((assertion & MPI_MODE_NOPRECEDE) && w->used))
+        || ((assertion & MPI_MODE_NOPRECEDE) && w->used)) {
+        ftk_win_near_uncounted(w);
         return MPI_ERR_RMA_SYNC;
+    }
     if (!(assertion & MPI_MODE_NOPRECEDE))
         rc = exchange(w, &quiet);
     if (!ftk_log_is_rolling_back()) /* also after an error that this rank has alone */

@@ -60,7 +60,11 @@ struct ftk_win_near {
     uint32_t pid;      /* of this process */
     struct head *head; /* of the own file; NULL: there is none */
     uint32_t fences;
-    bool all_in;        /* all ranks are in the last fence, and have no operations to apply */
+    enum {
+        COUNTED,
+        ALL_IN,   /* all ranks are in the last fence, and have no operations to apply */
+        UNCOUNTED /* a fence had an error before its end: others may have counted it */
+    } last;
     unsigned calls;     /* of ftk_win_near_looks() */
     struct timespec at; /* the last one that has seen another time */
     struct peer peer[]; /* [n] */
@@ -271,7 +275,7 @@ void ftk_win_near_forget(struct ftk_win *w)
     if (!d)
         return;
     d->fences = 0;
-    d->all_in = false;
+    d->last = COUNTED;
     if (!d->head)
         return;
     atomic_store(&d->head->fences, 0);
@@ -394,12 +398,18 @@ bool ftk_win_near_has_fetched(const struct ftk_win *w, int rank)
 void ftk_win_near_fenced(struct ftk_win *w, bool all_in)
 {
     struct ftk_win_near *d = w->near;
-    if (!d)
+    if (!d || d->last == UNCOUNTED)
         return;
     d->fences++;
-    d->all_in = all_in;
+    d->last = all_in ? ALL_IN : COUNTED;
     if (d->head)
         atomic_store_explicit(&d->head->fences, d->fences, memory_order_release);
+}
+
+void ftk_win_near_uncounted(struct ftk_win *w)
+{
+    if (w->near)
+        w->near->last = UNCOUNTED;
 }
 
 void ftk_win_near_posted(struct ftk_win *w, int origin)
@@ -423,7 +433,8 @@ static bool has_come(const _Atomic uint32_t *theirs, uint32_t ours)
 bool ftk_win_near_is_fenced(const struct ftk_win *w, int rank)
 {
     const struct head *h = head_of(w, rank);
-    return w->near->all_in || has_come(&h->fences, w->near->fences);
+    return w->near->last == ALL_IN
+           || (w->near->last == COUNTED && has_come(&h->fences, w->near->fences));
 }
 
 bool ftk_win_near_has_posted(const struct ftk_win *w, int rank)

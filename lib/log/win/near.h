@@ -38,6 +38,9 @@ void ftk_win_near_unlock(const struct ftk_win *w, int rank);
 void ftk_win_near_started(struct ftk_win *w, int target);
 /* A fence is over.  all_in: no rank has operations to apply in this fence. */
 void ftk_win_near_fenced(struct ftk_win *w, bool all_in);
+/* A fence had an error before it began: no rank knows any more how far the other is.  Until the
+ * next rollback operations between fences are messages, of this rank and on it. */
+void ftk_win_near_uncounted(struct ftk_win *w);
 /* Whether a rank whose memory is mapped has come as far as this one: to the last fence; to the post
  * for the last start. */
 bool ftk_win_near_is_fenced(const struct ftk_win *w, int rank);
