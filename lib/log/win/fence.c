@@ -16,8 +16,11 @@
 /* What a rank sends to another one. */
 struct share {
     uint64_t bytes, reply;
-    uint64_t all; /* bytes for all ranks */
 };
+
+/* In the alltoall this bit of reply says that the rank sends nothing to any rank.  A message that
+ * an earlier version of ftkit has put into a set does not have it. */
+#define IDLE ((uint64_t)1 << 63)
 
 struct exchange {
     struct ftk_win *w;
@@ -61,23 +64,39 @@ static int open_exchange(struct exchange *x, struct ftk_win *w)
     x->replies = calloc(n, sizeof *x->replies);
     if (!x->out || !x->in || !x->sends || !x->recvs || !x->data || !x->results || !x->replies)
         return MPI_ERR_NO_MEM;
-    uint64_t all = 0;
     for (int i = 0; i < x->n; i++)
-        all += w->queue[i].bytes;
-    for (int i = 0; i < x->n; i++)
-        x->out[i] = (struct share){ w->queue[i].bytes, w->queue[i].reply, all };
+        x->out[i] = (struct share){ w->queue[i].bytes, w->queue[i].reply };
     return MPI_SUCCESS;
 }
 
 /* ---- the steps ----------------------------------------------------------------------- */
 
-static int tell_sizes(struct exchange *x)
+static bool sends_nothing(const struct exchange *x)
 {
+    for (int i = 0; i < x->n; i++)
+        if (x->out[i].bytes > 0)
+            return false;
+    return true;
+}
+
+/* *quiet: no rank sends operations.  Each one has begun the fence, and has nothing to apply. */
+static int tell_sizes(struct exchange *x, bool *quiet)
+{
+    const uint64_t idle = sends_nothing(x) ? IDLE : 0;
     const struct ftk_call call = { .kind = FTK_ALLTOALL,
         .name = "MPI_Win_fence",
-        .s = { .buf = x->out, .count = 3, .type = MPI_UINT64_T },
-        .r = { .buf = x->in, .count = 3, .type = MPI_UINT64_T } };
-    return ftk_coll_now(x->w->vc, &call); /* the communicator returns errors */
+        .s = { .buf = x->out, .count = 2, .type = MPI_UINT64_T },
+        .r = { .buf = x->in, .count = 2, .type = MPI_UINT64_T } };
+    for (int i = 0; i < x->n; i++)
+        x->out[i].reply |= idle;
+    const int rc = ftk_coll_now(x->w->vc, &call); /* the communicator returns errors */
+    *quiet = rc == MPI_SUCCESS;
+    for (int i = 0; i < x->n; i++) {
+        *quiet = *quiet && (x->in[i].reply & IDLE) != 0;
+        x->out[i].reply &= ~IDLE;
+        x->in[i].reply &= ~IDLE;
+    }
+    return rc;
 }
 
 /* Memory for all that comes, before a message is sent. */
@@ -156,24 +175,14 @@ static int take_results(struct exchange *x)
     return FTK_FAULT("win.results") ? MPI_ERR_NO_MEM : rc;
 }
 
-/* Whether no rank has sent operations: each one has begun the fence, and has nothing to apply. */
-static bool is_quiet(const struct exchange *x)
-{
-    uint64_t all = 0;
-    for (int i = 0; i < x->n; i++)
-        all |= x->in[i].all;
-    return all == 0;
-}
-
-/* *quiet: no rank has operations in its queues. */
+/* *quiet: as in tell_sizes(). */
 static int exchange(struct ftk_win *w, bool *quiet)
 {
     struct exchange x;
     int rc = open_exchange(&x, w);
     bool broken = rc != MPI_SUCCESS; /* others wait for what this rank cannot do */
     if (rc == MPI_SUCCESS)
-        rc = tell_sizes(&x);
-    *quiet = rc == MPI_SUCCESS && is_quiet(&x);
+        rc = tell_sizes(&x, quiet);
     if (rc == MPI_SUCCESS)
         broken = (rc = make_memory(&x)) != MPI_SUCCESS;
     if (rc == MPI_SUCCESS)

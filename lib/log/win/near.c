@@ -310,6 +310,16 @@ static bool has_ended(pid_t pid)
     return name && (strncmp(name, ") Z", 3) == 0 || strncmp(name, ") X", 3) == 0);
 }
 
+/* A processor that waits leaves the memory to the one that has the word. */
+static void pause_briefly(void)
+{
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* One process at a time.  When the one that combines has ended, the word stays as it is until all
  * have gone back to the line.  False: so it is, and this process does not have the word.  Another
  * process may have the number of the one that has ended, so a known failure is enough. */
@@ -317,10 +327,12 @@ static bool take(struct head *h, uint32_t me)
 {
     enum { SPINS = 64, LOOKS = 64 * SPINS };
     for (unsigned turns = 1;; turns++) {
-        uint32_t other = 0;
-        if (atomic_compare_exchange_strong_explicit(
+        uint32_t other = atomic_load_explicit(&h->busy, memory_order_relaxed);
+        if (other == 0
+            && atomic_compare_exchange_strong_explicit(
                 &h->busy, &other, me, memory_order_acquire, memory_order_relaxed))
             return true;
+        pause_briefly();
         if (turns % SPINS == 0)
             (void)sched_yield(); /* never fails */
         if (turns % LOOKS == 0 && (has_ended((pid_t)other) || ftk_detect_poll(ftk_log.ctx)))
