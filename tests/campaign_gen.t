@@ -105,10 +105,12 @@ my $killed = "ftkit: context default: repaired in 4 ms (x): 1 rank replaced, 0 g
 my %all = (rc => 137, results => [''], log => $killed, faults => [ map {"app.mid rank $_ incarnation 0: kill"} 0, 1, 2, 3 ]);
 my @two = (faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]);
 my $fewer = "ftkit: error: context default: rank 0: set 19 in memory is of 3 ranks, not 4, and there are no files: x\n";
+my $given_up = "ftkit: context default: repaired in 5.1 ms (x): 0 ranks replaced, 1 given up, 0 spares left\n";
 my %shrunk = (relaunch => 1, config => { %{ $plain{config} }, 'recover.supply' => 'spare, shrink, end' });
 for my $red (
-    ['needless stop', { rc => 2, results => [''], log => $fewer }, %shrunk, config => $plain{config}],
-    ['needless stop', { rc => 2, results => [''], log => $fewer }, %shrunk,
+    ['needless stop', { rc => 2, results => [''], log => $fewer }, %shrunk],
+    ['needless stop', { rc => 2, results => [''], log => "$given_up$fewer" }, %shrunk, config => $plain{config}],
+    ['needless stop', { rc => 2, results => [''], log => "$given_up$fewer" }, %shrunk,
         config => { 'recover.supply' => 'spare, shrink, end' }],
     ['lying exit code', { %fill, outside => ['fill disk at 0.20 until 0.30'] }], ['lying exit code', { %fill, outside => [] }],
     ['lying exit code', { %fill, rc => 2 }], ['stop without a reason', { %fill, results => [''] }],
@@ -153,7 +155,7 @@ for my $allowed (
         faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]],
     ['stop: the disk is full', \%fill], ['stop: the disk is full', { %fill, log => "$lost$again$full" }, relaunch => 1],
     ['stop: all ranks lost', \%all, @two],
-    ['stop: a set of another number of ranks', { rc => 2, results => [''], log => $fewer }, %shrunk],
+    ['stop: a set of another number of ranks', { rc => 2, results => [''], log => "$given_up$fewer" }, %shrunk],
     ['right', { left => ['/dev/shm/sm_segment.h.0.1'] }],
     ['right', { rc => 1, log => "ftkit run: rank 4 was killed by a signal on another node when all contexts were closed\n" },
         faults => ['kill node 3 at 0.62']],

@@ -55,7 +55,8 @@ my %several = map { $_ => 1 } 'no copy is left', 'all ranks lost', 'no process f
 sub duty {
     my ($c, $reason, $log) = @_;
     return '' if $reason eq 'a set of another number of ranks' && ($c->{config}{'recover.supply'} // '') =~ /shrink/
-        && $c->{config}{'level.hdf5.enabled'}; # is off: only files serve another number of ranks
+        && $c->{config}{'level.hdf5.enabled'} # is off: only files serve another number of ranks
+        && $log =~ /, [1-9]\d* given up,/;
     return 'may be relaunched' if $c->{relaunch};
     # a process that the machine has not let run for recover.timeout is one more loss
     return '' if $log =~ /has (?:been stopped|not come to the repair) for [\d.]+ s: killed/;
