@@ -84,7 +84,11 @@ sub signal_all
     my ($dir, $signal, $step) = @_;
     my $end = time + 40;
     sleep 0.01 until (where_is($dir, 0))[1] >= $step || time > $end;
-    my @pids = grep {$_} map { (where_is($dir, $_))[0] } 0 .. $ranks - 1;
+    my @pids;
+    for my $rank (0 .. $ranks - 1) { # a file is empty while its rank writes it
+        sleep 0.001 until $pids[$rank] = (where_is($dir, $rank))[0] or time > $end;
+    }
+    @pids = grep {$_} @pids;
     return kill $signal, @pids;
 }
 
