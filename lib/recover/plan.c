@@ -65,15 +65,6 @@ void ftk_plan_clear(const struct ftk_plan *p, struct ftk_mem *mem)
     }
 }
 
-static bool is_anew(const struct ftk_plan *p, int rank)
-{
-    for (int i = 0; i < p->ngroups; i++)
-        for (int k = 0; p->groups[i].anew && k < p->groups[i].n; k++)
-            if (p->groups[i].rank[k] == rank)
-                return true;
-    return false;
-}
-
 void ftk_plan_void(const struct ftk_plan *p, struct ftk_mem *mem)
 {
     const struct ftk_slot line = {
@@ -81,13 +72,15 @@ void ftk_plan_void(const struct ftk_plan *p, struct ftk_mem *mem)
     };
     if (p->outcome != FTK_PLAN_GO || p->from_file)
         return;
-    for (int i = 0; i < p->ngroups; i++)
-        if (p->groups[i].anew)
-            ftk_place_drop(&mem->place, &line, p->groups[i].rank, p->groups[i].n);
-    for (int i = 0; i < mem->nsegs; i++) {
-        struct ftk_mem_seg *s = mem->segs[i];
-        if (s->set == p->line && s->sealed && s->parity && is_anew(p, s->rank))
-            ftk_mem_release(s);
+    for (int i = 0; i < p->ngroups; i++) {
+        const struct ftk_plan_group *g = &p->groups[i];
+        struct ftk_mem_seg *old;
+        if (!g->anew)
+            continue;
+        ftk_place_drop(&mem->place, &line, g->rank, g->n);
+        for (int k = 0; k < g->n; k++)
+            while ((old = ftk_mem_find_parity(mem, p->line, g->rank[k])))
+                ftk_mem_release(old);
     }
 }
 

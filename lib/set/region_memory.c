@@ -69,7 +69,7 @@ int ftk_region_resize(struct ftk_region *r, size_t count)
         return ftk_fail(FTKIT_ERR_CALLBACK, "region '%s': resize() for %zu items left %zu", r->name,
             count, ftk_region_count(r));
     if (count > 0 && !ftk_region_data(r))
-        return ftk_fail(FTKIT_ERR_CALLBACK, "region '%s': no data behind resize()", r->name);
+        return ftk_fail(FTKIT_ERR_CALLBACK, "region '%s': resize() has left no data", r->name);
     return ftk_region_look_again(r);
 }
 

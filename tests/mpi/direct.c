@@ -55,14 +55,11 @@ static int prepare(struct foreign *f)
 {
     static const char *const names[] = { "fence", "pscw", "large", "locks", "tickets", "wrong",
         "spin", "local", "work", "open", "begun" };
-    const char *name = f->variant ? f->variant : "fence";
-    size_t i = 0;
     int start;
-    while (i < sizeof names / sizeof *names && strcmp(names[i], name) != 0)
-        i++;
-    if (i == sizeof names / sizeof *names)
+    const int how = foreign_variant(f, names, sizeof names / sizeof *names);
+    if (how < 0)
         return 1;
-    w.how = (int)i;
+    w.how = how;
     w.cells = foreign_block(f->size, f->nranks, f->rank, &start);
     w.next = calloc((size_t)w.cells + 2, sizeof *w.next);
     w.state = foreign_state(f, 3);

@@ -56,13 +56,10 @@ static bool make_memory(void)
 static int prepare(struct foreign *f)
 {
     static const char *const names[] = { "fence", "pscw", "locks", "raw", "computed", "bare" };
-    const char *name = f->variant ? f->variant : "fence";
-    size_t i = 0;
-    while (i < sizeof names / sizeof *names && strcmp(names[i], name) != 0)
-        i++;
-    if (i == sizeof names / sizeof *names || !make_memory())
+    const int how = foreign_variant(f, names, sizeof names / sizeof *names);
+    if (how < 0 || !make_memory())
         return 1;
-    w.how = (int)i;
+    w.how = how;
     f->after = w.how == BARE ? with_bare_memory : NULL;
     w.n = f->nranks;
     w.next = (f->rank + 1) % w.n;

@@ -70,6 +70,15 @@ static inline uint64_t foreign_mix(uint64_t a, uint64_t b)
     return XXH3_64bits_withSeed(&a, sizeof a, b);
 }
 
+/* The number of the variant among n names; the first one if no variant is given; -1: none. */
+static inline int foreign_variant(const struct foreign *f, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!f->variant || strcmp(names[i], f->variant) == 0)
+            return (int)i;
+    return -1;
+}
+
 /* Part i of n items in p parts that differ by at most one: its length. */
 static inline int foreign_block(int n, int p, int i, int *start)
 {

@@ -43,14 +43,11 @@ static int prepare(struct foreign *f)
 {
     static const char *const names[] = { "halo", "mixed", "inside", "early", "each", "alone",
         "later", "gone", "flag" };
-    const char *name = f->variant ? f->variant : "halo";
-    size_t i = 0;
     int start;
-    while (i < sizeof names / sizeof *names && strcmp(names[i], name) != 0)
-        i++;
-    if (i == sizeof names / sizeof *names)
+    const int how = foreign_variant(f, names, sizeof names / sizeof *names);
+    if (how < 0)
         return 1;
-    w.how = (int)i;
+    w.how = how;
     w.n = f->nranks;
     w.cells = foreign_block(f->size, f->nranks, f->rank, &start);
     w.state = foreign_state(f, 2);

@@ -79,14 +79,11 @@ static int prepare(struct foreign *f)
 {
     static const char *const names[] = { "fence", "fenced", "pscw", "open", "posted", "self",
         "test", "gets", "counter", "served", "locks", "made", "kept" };
-    const char *name = f->variant ? f->variant : "fence";
-    size_t i = 0;
     int start;
-    while (i < sizeof names / sizeof *names && strcmp(names[i], name) != 0)
-        i++;
-    if (i == sizeof names / sizeof *names)
+    const int how = foreign_variant(f, names, sizeof names / sizeof *names);
+    if (how < 0)
         return 1;
-    w.how = (int)i;
+    w.how = how;
     f->after = w.how == OPEN ? with_open_epoch : NULL;
     w.cells = foreign_block(f->size, f->nranks, f->rank, &start);
     w.u = calloc((size_t)w.cells + 2, sizeof *w.u);
