@@ -12,6 +12,7 @@ use FtkitSlurm;
 use FtkitTest;
 use File::Temp qw(tempdir);
 use POSIX ();
+use Time::HiRes ();
 use Test::More;
 
 ulfm_only();
@@ -36,10 +37,10 @@ for my $name (qw(pbs.sh lsf.sh flux.sh)) {
 }
 
 # Whether the scripts queue the job again: with commands of our own, and a job that ends with $code,
-# after a signal to the script.
+# after a signal to the script, or after more of them while the job ends.
 sub queues_again
 {
-    my ($name, $program, $code, $after, $signal) = @_;
+    my ($name, $program, $code, $after, $signal, $times) = @_;
     my $bin = tempdir(DIR => scratch());
     for my $case ([$program, "trap '' USR2 TERM; echo \$\$ >$bin/up; " . ($signal ? 'while [ ! -e ' . "$bin/over" . ' ]; do sleep 0.05; done; ' : '')
             . "exit $code"], ['scontrol', "echo \"\$@\" >>$bin/asked"])
@@ -58,6 +59,10 @@ sub queues_again
         slurm_await(sub { -s "$bin/up" });
         kill($signal, $pid);
         write_file("$bin/over", ''); # a shell takes a signal when its command has ended
+        for (2 .. $times // 1) {
+            Time::HiRes::sleep(0.001); # spread over the end of the job
+            kill($signal, $pid);
+        }
     }
     waitpid($pid, 0);
     is($? >> 8, $code, "$name: the exit code is $code");
@@ -66,6 +71,7 @@ sub queues_again
 my @restart = ('slurm-restart.sh', 'srun');
 is((queues_again('slurm.sh', 'ftkit', 75, 0))[0], "requeue 7\n", '... is queued again');
 is((queues_again('slurm.sh', 'ftkit', 75, 0, 'USR2'))[0], "requeue 7\n", '... also when asked');
+is((queues_again('slurm.sh', 'ftkit', 75, 0, 'USR2', 60))[0], "requeue 7\n", '... and asked while it ends') for 1 .. 5;
 is((queues_again('slurm.sh', 'ftkit', 75, 0, 'TERM'))[0], '', '... not after scancel');
 is((queues_again('slurm.sh', 'ftkit', 0, 0))[0], '', '... is not queued again');
 my ($asked, $said) = queues_again('slurm.sh', 'ftkit', 75, 60);

@@ -20,18 +20,27 @@ run=
 ended=
 for signal in USR1 USR2 TERM; do
     # shellcheck disable=SC2064 # $signal as it is now
-    trap "kill -$signal \$run 2>/dev/null; again=1; [ $signal != TERM ] || ended=1" "$signal"
+    trap "pkill -$signal -P \$run; again=1; [ $signal != TERM ] || ended=1" "$signal"
 done
 
+# The shell around the run writes the exit code down.  If a signal interrupts `wait` at the moment at which
+# the run ends, bash 5.2 loses the code.
 spares=$SLURM_NTASKS_PER_NODE
-ftkit run -n $((SLURM_NTASKS - spares)) --spares "$spares" -- "$@" &
+result=$(mktemp) || exit 1
+(
+    trap : USR1 USR2 TERM # this shell stays until the run has ended
+    ftkit run -n $((SLURM_NTASKS - spares)) --spares "$spares" -- "$@"
+    echo $? >"$result"
+) &
 run=$!
 again=1
 while [ "$again" ]; do # a signal ends the wait, not the run
     again=
     wait "$run"
-    code=$?
 done
+code=$(cat "$result")
+rm -f "$result"
+code=${code:-1} # the shell around the run was killed
 
 # halted: run again to go on; but a job that halts at once would do so at each start
 if [ "$code" = 75 ] && [ ! "$ended" ]; then
