@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # scripts/check fails when a file fails, names this file, and prints the CPU time of all processes
-# of each file.
+# of each file.  At the end it says once more what has failed first.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -14,20 +14,27 @@ chdir top();
 
 sub small_file # that computes for so many seconds in a child, and ends with a code
 {
-    my ($name, $seconds, $code) = @_;
-    my $path = write_file(scratch() . "/$name.t", "#!/bin/sh\necho 1..1\necho ok 1\n"
+    my ($name, $seconds, $code, $more) = @_;
+    my $path = write_file(scratch() . "/$name.t", "#!/bin/sh\necho 1..1\necho ok 1\n" . ($more // '')
         . "perl -e 'my \$n; do { \$n++ for 1 .. 1e5 } while ((times)[0] < $seconds)'\n"
         . "exit $code\n");
     chmod 0755, $path;
     return $path;
 }
 
-my ($good, $bad) = (small_file('good', 0.5, 0), small_file('bad', 0, 3));
+my ($good, $bad) = (small_file('good', 0.5, 0), small_file('bad', 0, 3, <<'END'));
+for n in 1 2; do printf "#   Failed test '$n'\n#   at bad.t line $n.\n" >&2; seq -f "# $n-%g" 20 >&2; done
+END
 my $build = build();
 my $out = `BUILD='$build' scripts/guard 60 -- scripts/check '$good' '$bad' 2>&1`;
 isnt($?, 0, 'a file fails');
 like($out, qr/^\Q$bad\E +\(Wstat: 768 /m, '... and is named with its code') or diag($out);
 unlike($out, qr/^\Q$good\E +\(Wstat/m, '... alone');
+my ($again) = $out =~ /^(\Q$bad\E: the first failure\n.*)\z/ms;
+like($again, qr/^ +#   Failed test '1'\n.*\n +# 1-1\n +# 1-15\n(?:.*\n){4} +# 1-20\nTest Summary Report\n/m,
+    '... and its first failure is at the end');
+unlike($again, qr/Failed test '2'/, '... without the others');
+like($again, qr/^Result: FAIL\n\z/m, '... in front of the last lines of prove');
 my %cpu = reverse $out =~ /^# cpu (\d+\.\d) s  (.*)$/mg;
 near($cpu{$good}, 0.6, 0.5, 'the CPU time of a file has that of its children');
 cmp_ok($cpu{$bad} // 9, '<', 0.3, '... and not that of the file beside');
