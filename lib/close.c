@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "close.h"
+#include "core/binding.h"
 #include "core/epoch.h"
 #include "core/escape.h"
 #include "core/log_ops.h"
@@ -157,12 +158,13 @@ static void end_unrestored(struct ftkit_ctx *ctx)
     ftk_detect_raise(ctx);
 }
 
-static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
+/* unwinds: an exception of the program is on the way. */
+static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place, bool unwinds)
 {
     int rc = ctx->dead, mismatch = FTKIT_OK, halted = FTKIT_OK;
     ftk_replicas_at(ctx, FTK_AT_CLOSE); /* also in MPI_Finalize() */
     ftk_watchdog_at(ctx->dog, place, ctx->rank, ctx->policy.calls);
-    if (ctx->mode != FTKIT_MODE_RESTART && ctx->cfg.exit_is_failure && ftk_guard_unwinds())
+    if (ctx->mode != FTKIT_MODE_RESTART && ctx->cfg.exit_is_failure && unwinds)
         ftk_watchdog_unwind(ctx->dog);
     ftk_misuse_enter(ctx, "ftkit_close");
     ftk_energy_begin(ctx, FTK_ENERGY_WAIT);
@@ -180,7 +182,7 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     if (rc == FTKIT_OK)
         rc = ftk_log_sound(ctx);
     rc = rc == FTKIT_OK ? mismatch : rc; /* the detail of the mismatch is still there */
-    if (rc == FTKIT_OK && place == FTK_AT_CLOSE && !ftk_is_halted(ctx) && !ftk_guard_unwinds())
+    if (rc == FTKIT_OK && place == FTK_AT_CLOSE && !ftk_is_halted(ctx) && !unwinds)
         ftk_start_mark(ctx);
     ftk_guard_exit(ctx, -1);
     ftk_energy_close(ctx);
@@ -190,13 +192,18 @@ static int close_context(struct ftkit_ctx *ctx, enum ftk_dog_place place)
     return rc == FTKIT_OK ? halted : rc;
 }
 
-int ftkit_close(ftkit_ctx **pctx)
+int ftkit_binding_close(ftkit_ctx **pctx, int unwinds)
 {
     if (!pctx || !*pctx)
         return ftk_fail(FTKIT_ERR_ARG, "ftkit_close: the context is NULL");
     struct ftkit_ctx *ctx = *pctx;
     *pctx = NULL;
-    return close_context(ctx, FTK_AT_CLOSE);
+    return close_context(ctx, FTK_AT_CLOSE, unwinds != 0);
+}
+
+int ftkit_close(ftkit_ctx **pctx)
+{
+    return ftkit_binding_close(pctx, ftk_guard_unwinds());
 }
 
 /* ---- MPI_Finalize with an open context --------------------------------------------------
@@ -229,7 +236,7 @@ static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
             ctx->rank, ctx->cfg.name);
         if (!failing)
             failing = on_exit(fail_exit, NULL) == 0;
-        if (close_context(ctx, FTK_AT_FINALIZE) < FTKIT_OK)
+        if (close_context(ctx, FTK_AT_FINALIZE, ftk_guard_unwinds()) < FTKIT_OK)
             ftk_report_last("ftkit_close in MPI_Finalize: %s", ftk_detail_text());
     }
     ftk_mpi_free_agreed();

@@ -70,7 +70,7 @@ ends('the job is lost, and restarts from files', $all, [qw(-v 1)], spares => 0, 
 ends('a rank is lost before ft.scrub() and ft.wait() in a pass', $all, [qw(-v 1 -w)], spares => 4, env => \%files,
     like => qr/rank 0: back 4 times/);
 ends('an exception of one rank is a lost rank', $all, [qw(-x 33)],
-    like => qr/rank 1 of the job.*because of a C\+\+ exception.*rank 0: back 1 times/s);
+    like => qr/rank 1 of the job.*because of an exception.*rank 0: back 1 times/s);
 my $some = do { my $j = job(program => $program, keep => scratch() . '/end', spares => 0, env => \%memory,
         args => [ '-e', 41, scratch() . '/end/out' ]); $j->{result} };
 like($some, qr/^14 particles, pass 40, 0x/, 'the loop ends early');

@@ -326,8 +326,8 @@ static void look_for_exception(struct ftk_watchdog *dog, double now)
         || atomic_load(&dog->own->state) != FTK_DOG_RUN)
         return;
     ftk_report(FTKIT_WARNING,
-        "process %d (rank %d of the job) has been alone in ftkit_close for %.1f s, because of a "
-        "C++ exception: it counts as lost. Rule: an exception of one rank leaves no scope that "
+        "process %d (rank %d of the job) has been alone in ftkit_close for %.1f s, because of an "
+        "exception: it counts as lost. Rule: an exception of one rank leaves no scope that "
         "closes the context; catch it inside, or call ftkit_abort",
         (int)getpid(), dog->own->world_rank, waited);
     ftk_last_word(dog, FTKIT_LOST_EXIT, -1);

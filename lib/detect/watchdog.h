@@ -79,7 +79,7 @@ void ftk_watchdog_repaired(struct ftk_watchdog *dog);
  * ftkit_checkpoint().  They run their set-up again.  If they take much longer than this process
  * did, they wait for messages that no process sends: the job is ended. */
 void ftk_watchdog_await(struct ftk_watchdog *dog);
-/* This process is in ftkit_close() because a C++ exception unwinds.  If the other ranks do not
+/* This process is in ftkit_close() because an exception unwinds.  If the other ranks do not
  * follow, this process ends as a lost one. */
 void ftk_watchdog_unwind(struct ftk_watchdog *dog);
 /* End the job on this node at once.  Returns only when dog is NULL. */
