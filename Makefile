@@ -16,7 +16,7 @@
 #   make fuzz       FUZZ_S=30 seconds per reader of foreign bytes (needs clang)
 #   make site       the documentation as a site in build/site (needs mkdocs)
 #
-# MPI_HOME=, or MPICC= and MPIFC=, choose an MPI; BUILD= another build directory; SAN=1 sanitizers;
+# MPI_HOME=, or MPICC= and MPIFC=, choose an MPI; PYTHON= a Python; BUILD= another build directory; SAN=1 sanitizers;
 # V=1 shows the commands; WITH_PMEM=no, WITH_METIS=no and WITH_JANSSON=no leave these libraries out.
 
 BUILD ?= build
@@ -37,13 +37,13 @@ endif
 .SUFFIXES:
 
 # what was asked for, not what an earlier $(BUILD)/mpi.mk has found
-asked := MPI_HOME="$(MPI_HOME)" MPICC="$(MPICC)" MPIFC="$(MPIFC)" HDF5_PKG="$(HDF5_PKG)"
+asked := MPI_HOME="$(MPI_HOME)" MPICC="$(MPICC)" MPIFC="$(MPIFC)" HDF5_PKG="$(HDF5_PKG)" PYTHON="$(PYTHON)"
 goals := $(or $(MAKECMDGOALS),all)
 ifneq ($(filter-out clean help format,$(goals)),)
 include $(BUILD)/mpi.mk
 endif
 
-$(BUILD)/mpi.mk: scripts/deps scripts/openmpi
+$(BUILD)/mpi.mk: scripts/deps scripts/openmpi scripts/mpi4py
 	@mkdir -p $(BUILD)
 	@$(asked) scripts/deps >$@.tmp && mv $@.tmp $@
 
@@ -131,6 +131,10 @@ SHMEM := $(if $(LAYER),$(BUILD)/libftkit_shmem)
 SHMEM_OBJ := $(patsubst bindings/shmem/%.c,$(BUILD)/shmem/%.o,$(wildcard bindings/shmem/*.c))
 SHMEM_OUT := $(if $(SHMEM),$(foreach e,so.$(VERSION) so so.$(SOVERSION),$(SHMEM).$e))
 
+# The library of the module for Python, which needs no Python to be built.
+PYLIB := $(BUILD)/libftkit_python
+PYLIB_OUT := $(foreach e,so.$(VERSION) so so.$(SOVERSION),$(PYLIB).$e)
+
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 # those in Fortran, in a directory of their own because one is named as its twin in C
 FEX := $(FMOD)/examples
@@ -167,7 +171,7 @@ MANUAL := $(BUILD)/manual
 all: lib $(PROGRAM) $(MANUAL)/stamp $(EXAMPLES) $(FEXAMPLES) $(SHMEM_EXAMPLES)
 deps: $(BUILD)/mpi.mk
 	@sed -n 's/^# /ftkit: /p' $<
-lib: $(LIBS_OUT) $(FLIB_OUT) $(SHMEM_OUT)
+lib: $(LIBS_OUT) $(FLIB_OUT) $(SHMEM_OUT) $(PYLIB_OUT)
 
 # what depends on the functions of this MPI; only files that change are written
 GEN_MPI := $(addprefix $(GEN)/,pmpi.h mpi_real.h mpi_calls.h mpi_calls.c wrap.c wrap_fortran.c \
@@ -273,6 +277,16 @@ $(BUILD)/libftkit_shmem.so.$(VERSION): $(SHMEM_OBJ) bindings/shmem/libftkit_shme
 	    -Wl,-rpath,'$$ORIGIN' \
 	    -Wl,--version-script=bindings/shmem/libftkit_shmem.map -Wl,--no-undefined \
 	    -o $@ $(SHMEM_OBJ) $(BUILD)/libftkit_mpi.so $(BUILD)/libftkit.so $(LDFLAGS)
+
+$(BUILD)/python/ftkit_python.o: bindings/python/ftkit_python.c $(BUILD)/mpi.mk
+	@$(say) mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+$(PYLIB).so.$(VERSION): $(BUILD)/python/ftkit_python.o bindings/python/libftkit_python.map $(SO)
+	@$(say)
+	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit_python.so.$(SOVERSION) \
+	    -Wl,-rpath,'$$ORIGIN' \
+	    -Wl,--version-script=bindings/python/libftkit_python.map -Wl,--no-undefined \
+	    -o $@ $< $(SO) $(LDFLAGS)
 
 $(BUILD)/%.so $(BUILD)/%.so.$(SOVERSION): $(BUILD)/%.so.$(VERSION)
 	ln -sf $(<F) $(BUILD)/$*.so
@@ -463,6 +477,10 @@ D = $(DESTDIR)$(PREFIX)
 MPILIB = $(shell ldd $(SO) | sed -n 's/^[[:space:]]*libmpi[a-z]*[.]so[^ ]* => \([^ ]*\) .*/\1/p' | head -n 1)
 SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@HDF5_LIBS@|$(HDF5_LIBS)|g; s|@MPICC@|$(MPICC)|g; s|@MPILIB@|$(MPILIB)|g; \
     s|@MPICXX@|$(MPICXX)|g; s|@MPIFC@|$(MPIFC)|g; s|@FORTRAN@|$(FORTRAN)|g'
+# where the Python looks in this prefix, or where one in this prefix looks
+PYDIR ?= $(shell $(or $(PYTHON),python3) -c 'import sys; p = "$(PREFIX)"; print(next((d for d in sys.path \
+    if d.startswith(p + "/lib") and d.endswith("-packages")), \
+    p + "/lib/python%d.%d/site-packages" % sys.version_info[:2]))' 2>/dev/null)
 # where zsh of Debian looks: packages have a place of their own
 ZSH = $(D)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 install: all
@@ -494,6 +512,10 @@ install: all
 	$(if $(SHMEM),ln -sf libftkit_shmem.so.$(VERSION) $(D)/lib/libftkit_shmem.so.$(SOVERSION))
 	$(if $(SHMEM),ln -sf libftkit_shmem.so.$(SOVERSION) $(D)/lib/libftkit_shmem.so)
 	$(if $(SHMEM),$(SUBST) scripts/ftkit-shmem.pc.in >$(D)/lib/pkgconfig/ftkit-shmem.pc)
+	install -m 755 $(PYLIB).so.$(VERSION) $(D)/lib
+	ln -sf libftkit_python.so.$(VERSION) $(D)/lib/libftkit_python.so.$(SOVERSION)
+	$(if $(PYDIR),install -d $(DESTDIR)$(PYDIR)/ftkit)
+	$(if $(PYDIR),install -m 644 bindings/python/ftkit/*.py $(DESTDIR)$(PYDIR)/ftkit)
 	$(SUBST) scripts/ftkit-config.cmake.in >$(D)/lib/cmake/ftkit/ftkit-config.cmake
 	$(SUBST) scripts/ftkit-config-version.cmake.in \
 	    >$(D)/lib/cmake/ftkit/ftkit-config-version.cmake

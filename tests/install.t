@@ -318,6 +318,18 @@ SKIP: {
     }
 }
 
+# ---- Python ----------------------------------------------------------------------------------
+
+SKIP: {
+    skip 'no Python', 1 unless have('python3');
+    my ($module) = glob("$usr/lib/python3*/*-packages/ftkit/__init__.py");
+    ok($module, 'the module for Python is there') or last SKIP;
+    local $ENV{PYTHONPATH} = $module =~ s{/ftkit/__init__\.py$}{}r;
+    run('... and finds its libraries', 'python3 -c "import ftkit; from ftkit import _library; '
+        . 'print(ftkit.version(), _library._directory())"');
+    like($out, qr/^0\.1\.0 \Q$usr\E\/lib$/m, '... in the prefix');
+}
+
 # ---- CMake ---------------------------------------------------------------------------------
 
 SKIP: {

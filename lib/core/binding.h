@@ -12,8 +12,8 @@
 FTKIT_API int ftkit_binding_fail(
     ftkit_ctx *ctx, const char *file, int line, int code, const char *text);
 
-/* ftkit_close().  unwinds: an exception has left the block of the context on this rank.  If the other
- * ranks do not come to this call, too, the rank counts as lost, and its process ends. */
+/* ftkit_close().  unwinds: an exception has left the block of the context on this rank.  If the
+ * other ranks do not come to this call, too, the rank counts as lost, and its process ends. */
 FTKIT_API int ftkit_binding_close(ftkit_ctx **ctx, int unwinds);
 
 /* ftkit_bind_comm() for a variable that holds a Fortran handle. */
