@@ -135,6 +135,12 @@ SHMEM_OUT := $(if $(SHMEM),$(foreach e,so.$(VERSION) so so.$(SOVERSION),$(SHMEM)
 PYLIB := $(BUILD)/libftkit_python
 PYLIB_OUT := $(foreach e,so.$(VERSION) so so.$(SOVERSION),$(PYLIB).$e)
 
+# Headers and libraries with the calls of other libraries.  They are shared, because the linker option
+# --wrap of the program must not change their own calls.
+PEERS := veloc
+COMPAT_OUT := $(foreach l,$(PEERS),$(foreach e,so.$(VERSION) so so.$(SOVERSION),$(BUILD)/libftkit_$l.$e))
+COMPAT_OBJ = $(patsubst bindings/%.c,$(BUILD)/%.o,$(wildcard bindings/compat/common/*.c bindings/compat/$1/*.c))
+
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 # those in Fortran, in a directory of their own because one is named as its twin in C
 FEX := $(FMOD)/examples
@@ -151,6 +157,7 @@ FBIND := $(if $(FORTRAN),$(foreach b,mpifh mpi f08,$(foreach p,regions $(if $(LA
     refused windows),$(BUILD)/ftests/$p_$b)))
 FTESTS += $(FBIND) $(if $(and $(FORTRAN),$(LAYER)),$(foreach b,MPIFH F08,$(BUILD)/ftests/past_$b))
 SHMEM_EXAMPLES := $(if $(SHMEM),$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/shmem/*.c)))
+COMPAT_TESTS := $(foreach l,$(PEERS),$(patsubst tests/compat/%.c,$(BUILD)/compat-tests/%,$(wildcard tests/compat/$l_*.c)))
 SHMEM_TESTS := $(if $(SHMEM),$(patsubst tests/shmem/%.c,$(BUILD)/shmem-tests/%,$(wildcard tests/shmem/*.c)))
 BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(filter-out $(if $(SHMEM),,%/shmem.c %/shmem_model.c),$(wildcard tests/bench/*.c)))
 # the examples again, with fault points, for the failure tests
@@ -171,7 +178,7 @@ MANUAL := $(BUILD)/manual
 all: lib $(PROGRAM) $(MANUAL)/stamp $(EXAMPLES) $(FEXAMPLES) $(SHMEM_EXAMPLES)
 deps: $(BUILD)/mpi.mk
 	@sed -n 's/^# /ftkit: /p' $<
-lib: $(LIBS_OUT) $(FLIB_OUT) $(SHMEM_OUT) $(PYLIB_OUT)
+lib: $(LIBS_OUT) $(FLIB_OUT) $(SHMEM_OUT) $(PYLIB_OUT) $(COMPAT_OUT)
 
 # what depends on the functions of this MPI; only files that change are written
 GEN_MPI := $(addprefix $(GEN)/,pmpi.h mpi_real.h mpi_calls.h mpi_calls.c wrap.c wrap_fortran.c \
@@ -288,6 +295,20 @@ $(PYLIB).so.$(VERSION): $(BUILD)/python/ftkit_python.o bindings/python/libftkit_
 	    -Wl,--version-script=bindings/python/libftkit_python.map -Wl,--no-undefined \
 	    -o $@ $< $(SO) $(LDFLAGS)
 
+$(BUILD)/compat/%.o: bindings/compat/%.c $(BUILD)/mpi.mk
+	@$(say) mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -Ibindings/compat $(if $(LAYER),-DFTK_COMPAT_LOG) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+# their calls of MPI go to libftkit_mpi beside them, where there is one
+define compat_library
+$(BUILD)/libftkit_$1.so.$(VERSION): $(call COMPAT_OBJ,$1) bindings/compat/$1/libftkit_$1.map \
+    $(foreach l,$(LIBS),$(BUILD)/$l.so $(BUILD)/$l.so.$(SOVERSION))
+	@$$(say)
+	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit_$1.so.$(SOVERSION) -Wl,-rpath,'$$$$ORIGIN' \
+	    -Wl,--version-script=bindings/compat/$1/libftkit_$1.map -Wl,--no-undefined \
+	    -o $$@ $(call COMPAT_OBJ,$1) $(if $(LAYER),$(BUILD)/libftkit_mpi.so) $(BUILD)/libftkit.so $(LDFLAGS)
+endef
+$(foreach l,$(PEERS),$(eval $(call compat_library,$l)))
+
 $(BUILD)/%.so $(BUILD)/%.so.$(SOVERSION): $(BUILD)/%.so.$(VERSION)
 	ln -sf $(<F) $(BUILD)/$*.so
 	ln -sf $(<F) $(BUILD)/$*.so.$(SOVERSION)
@@ -393,6 +414,7 @@ $(BUILD)/handles.o: tests/lib/handles.c Makefile $(BUILD)/mpi.mk
 	    -DPMPI_$h=__real_PMPI_$h) -MMD -MP -c $< -o $@
 # checks that closing resets the variables of lib/log
 empty :=
+comma := ,
 $(BUILD)/state.o: tests/lib/state.c Makefile $(BUILD)/mpi.mk | $(GEN)/pmpi.h
 	@$(say)
 	$(MPICC) $(CFLAGS_ALL) \
@@ -420,6 +442,13 @@ $(BUILD)/shmem-tests/%: tests/shmem/%.c $(SHMEM_OUT)
 	$(build_shmem)
 $(BUILD)/examples/shmem/%: examples/shmem/%.c $(SHMEM_OUT)
 	$(build_shmem)
+# as the pkg-config files say
+COMPAT_WRAP = $(shell sed -n 's/^wrap=//p' scripts/ftkit-compat-$(firstword $(subst _, ,$*)).pc.in)
+$(BUILD)/compat-tests/%: tests/compat/%.c $(COMPAT_OUT)
+	@$(say) mkdir -p $(@D)
+	$(MPICC) $(TEST_CFLAGS) -Ibindings/compat/$(firstword $(subst _, ,$*)) $(COMPAT_WRAP) -MMD -MP -o $@ $< \
+	    -L$(BUILD) -Wl,-rpath,$(abspath $(BUILD)) -lftkit_$(firstword $(subst _, ,$*)) \
+	    $(if $(LAYER),-Wl$(comma)--push-state$(comma)--no-as-needed -lftkit_mpi -Wl$(comma)--pop-state) -lftkit $(LDFLAGS)
 $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(TEST_CFLAGS) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
@@ -453,7 +482,7 @@ fuzz: $(BUILD)/mpi.mk
 	    -fno-sanitize-recover=undefined" fuzzers
 	BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) scripts/fuzz $(notdir $(FUZZ))
 
-tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(SHMEM_TESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so $(BUILD)/hang.so $(BUILD)/count.so
+tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(SHMEM_TESTS) $(COMPAT_TESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so $(BUILD)/hang.so $(BUILD)/count.so
 check: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
 check-source: tests
@@ -476,7 +505,8 @@ D = $(DESTDIR)$(PREFIX)
 # the MPI that the library was linked with: CMake compares that of a project with it
 MPILIB = $(shell ldd $(SO) | sed -n 's/^[[:space:]]*libmpi[a-z]*[.]so[^ ]* => \([^ ]*\) .*/\1/p' | head -n 1)
 SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@HDF5_LIBS@|$(HDF5_LIBS)|g; s|@MPICC@|$(MPICC)|g; s|@MPILIB@|$(MPILIB)|g; \
-    s|@MPICXX@|$(MPICXX)|g; s|@MPIFC@|$(MPIFC)|g; s|@FORTRAN@|$(FORTRAN)|g'
+    s|@MPICXX@|$(MPICXX)|g; s|@MPIFC@|$(MPIFC)|g; s|@FORTRAN@|$(FORTRAN)|g; \
+    s|@LAYER_LIBS@|$(if $(LAYER),-Wl$(comma)--push-state$(comma)--no-as-needed -lftkit_mpi -Wl$(comma)--pop-state)|g'
 # where the Python looks in this prefix, or where one in this prefix looks
 PYDIR ?= $(shell $(or $(PYTHON),python3) -c 'import sys; p = "$(PREFIX)"; print(next((d for d in sys.path \
     if d.startswith(p + "/lib") and d.endswith("-packages")), \
@@ -516,6 +546,14 @@ install: all
 	ln -sf libftkit_python.so.$(VERSION) $(D)/lib/libftkit_python.so.$(SOVERSION)
 	$(if $(PYDIR),install -d $(DESTDIR)$(PYDIR)/ftkit)
 	$(if $(PYDIR),install -m 644 bindings/python/ftkit/*.py $(DESTDIR)$(PYDIR)/ftkit)
+	install -d $(D)/lib/pkgconfig/ftkit-compat $(PEERS:%=$(D)/include/ftkit-compat/%)
+	for l in $(PEERS); do \
+	    install -m 644 bindings/compat/$$l/$$l.h $(D)/include/ftkit-compat/$$l && \
+	    install -m 755 $(BUILD)/libftkit_$$l.so.$(VERSION) $(D)/lib && \
+	    ln -sf libftkit_$$l.so.$(VERSION) $(D)/lib/libftkit_$$l.so.$(SOVERSION) && \
+	    ln -sf libftkit_$$l.so.$(SOVERSION) $(D)/lib/libftkit_$$l.so && \
+	    $(SUBST) scripts/ftkit-compat-$$l.pc.in >$(D)/lib/pkgconfig/ftkit-compat/$$l.pc || exit 1; \
+	done
 	$(SUBST) scripts/ftkit-config.cmake.in >$(D)/lib/cmake/ftkit/ftkit-config.cmake
 	$(SUBST) scripts/ftkit-config-version.cmake.in \
 	    >$(D)/lib/cmake/ftkit/ftkit-config-version.cmake

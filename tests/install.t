@@ -330,6 +330,46 @@ SKIP: {
     like($out, qr/^0\.1\.0 \Q$usr\E\/lib$/m, '... in the prefix');
 }
 
+# ---- drop-in headers --------------------------------------------------------------------------
+
+my %peer = (veloc => ['VELOC', "scratch = /tmp\npersistent = sets\nmode = sync\n", <<'END']);
+#include <veloc.h>
+int main(int argc, char **argv)
+{
+    int x = argc, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const int good = size == 2 && VELOC_Init(MPI_COMM_WORLD, argv[1]) == VELOC_SUCCESS
+                     && VELOC_Mem_protect(0, &x, 1, sizeof x) == VELOC_SUCCESS
+                     && VELOC_Restart_test("x", 0) == VELOC_FAILURE
+                     && VELOC_Checkpoint("x", 1) == VELOC_SUCCESS && VELOC_Finalize(1) == VELOC_SUCCESS;
+    MPI_Finalize();
+    return !good;
+}
+END
+for my $peer (sort keys %peer) {
+    my ($prefix, $settings, $program) = @{ $peer{$peer} };
+    ok(-s "$usr/$_", "$peer: $_ is there") for "include/ftkit-compat/$peer/$peer.h",
+        map {"lib/$_"} map({"libftkit_$peer.so$_"} '', '.0', '.0.1.0'), "pkgconfig/ftkit-compat/$peer.pc";
+    my @names = map { (split)[-1] =~ s/\@.*//r } split /\n/,
+        `nm -D --defined-only '$usr/lib/libftkit_$peer.so'`;
+    is(join(' ', grep { !/^(?:${prefix}_|__wrap_MPI_|FTKIT_)/ } @names), '', '... and exports its calls alone');
+    isnt(system("pkg-config --exists $peer"), 0, '... hidden from programs that do not ask for it');
+    local $ENV{PKG_CONFIG_PATH} = "$ENV{PKG_CONFIG_PATH}:$usr/lib/pkgconfig/ftkit-compat";
+    chomp(my $cpc = `pkg-config --cflags --libs $peer`);
+    local @ENV{qw(PATH LD_LIBRARY_PATH)} = ("$usr/bin:$ENV{PATH}", "$usr/lib");
+    my $in = "$tmp/$peer";
+    mkdir $in;
+    write_file("$in/prog.c", $program);
+    write_file("$in/config", $settings);
+    my $spares = $ulfm ? 1 : 0;
+    run('... a program builds with pkg-config, and runs', "$mpicc -std=c11 @warn prog.c $cpc -o prog "
+        . "&& ftkit run --no-relaunch -n 2 --spares $spares -- ./prog config", $in);
+    ok(-d "$in/sets", '... in the directory of its settings');
+    run('... in C++', "cp prog.c prog.cpp && $mpicxx -std=c++17 -Wall -Wextra -Werror prog.cpp $cpc -o prog_cxx", $in)
+        if have($mpicxx);
+}
+
 # ---- CMake ---------------------------------------------------------------------------------
 
 SKIP: {

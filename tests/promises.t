@@ -75,7 +75,7 @@ my %constant = map { $_ => 1 } keys %status, $header =~ /\b(FTKIT_\w+)\b/g;
 delete @constant{ keys %reserved };
 my %other = map { $_ => 1 } qw(FTKIT_LEVEL_ERROR FTKIT_LEVEL_WARNING FTKIT_LEVEL_INFO
     FTKIT_LEVEL_DEBUG FTKIT_ERR_);
-my $sources = join '', map { slurp($_) } 'Makefile', glob('lib/*.c lib/*/*.c bindings/*/*.c tools/*.c scripts/* tests/unit/*.h tests/lib/*');
+my $sources = join '', map { slurp($_) } 'Makefile', glob('lib/*.c lib/*/*.c bindings/*/*.c bindings/*/*/*.c tools/*.c scripts/* tests/unit/*.h tests/lib/*');
 all_known('constants and variables', qr/\b(FTKIT_[A-Z0-9_]+[A-Z0-9])\b/, sub {
         $constant{ $_[0] } || $variable{ $_[0] } || $other{ $_[0] } || $function{ lc $_[0] }
             || $sources =~ /["'\$ (|]\{?\Q$_[0]\E\b/;
@@ -100,7 +100,7 @@ all_known('targets of make', qr/(?:`|^ {4,})make ([a-z-]+)\b/m, sub { $target{ $
 
 # functions and fields of the sources, where a document names one in backquotes
 my %word = map { $_ => 1 } map { slurp($_) =~ /\w+/g } 'Makefile',
-    glob('lib/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] lib/*/*/*.tab bindings/*/*.[ch] include/* tools/*.[ch] scripts/* tests/lib/*');
+    glob('lib/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] lib/*/*/*.tab bindings/*/*.[ch] bindings/*/*/*.[ch] include/* tools/*.[ch] scripts/* tests/lib/*');
 all_known('names of the sources', qr/`([a-z]\w*_\w+)(?:\(\))?`/,
     sub { $word{ $_[0] } || $_[0] =~ /^(?:p?mpi|ompi)_|\bftkit_/ }, glob('docs/design/*.md'),
     'CONTRIBUTING.md');

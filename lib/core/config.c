@@ -1175,14 +1175,14 @@ static const struct key *meant_by(const char *variable)
     return best;
 }
 
-/* Whether a variable is of ftkit and no key: `ftkit run` and the tests set it; or an installation
- * says with it where ftkit is. */
+/* Whether a variable is of ftkit and no key: `ftkit run`, the tests and bindings/compat use it; or an
+ * installation says with it where ftkit is. */
 static bool is_other(const char *name)
 {
     static const char *const begin[] = { "RUN_", "TEST_", "FAULT" };
     static const char *const all[] = { "SPAWNED", "GUARD", "HALVES", "MPIRUN", "NO_INSTALL", "ROOT",
         "HOME", "DIR", "BASE", "PREFIX", "PATH", "VERSION", "BIN", "LIB", "LIBDIR", "INC",
-        "INCLUDE", "DOC", "MOD", "LICENSE" };
+        "INCLUDE", "DOC", "MOD", "LICENSE", "VELOC_CONFIG" };
     name += strlen("FTKIT_");
     for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
         if (strncmp(name, begin[i], strlen(begin[i])) == 0)

@@ -1,0 +1,145 @@
+#!/usr/bin/perl
+# The drop-in headers (bindings/compat): each call with good and bad arguments; and programs that know
+# nothing of ftkit, whose ranks are killed, one after the other and all at once.  Their results are
+# those of the undisturbed run, bit by bit.  With --all there are more kills.
+#
+#   FTKIT_TEST_SEED=...  another series
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+asleep_in_waits();
+srand($ENV{FTKIT_TEST_SEED} // 7);
+
+my $programs = build() . '/compat-tests';
+my %config = (
+    veloc => "scratch = /tmp\npersistent = %s\nmode = async\nmax_versions = 2\naxl_type = x\n",
+);
+my %needless = (veloc => 'axl_type'); # named as without effect
+my @modes = (['veloc', 'parts'], ['veloc', 'top'], ['veloc']);
+my $n = 3;
+my $number = 0;
+
+# The settings of a peer, in a directory of their own.
+sub settings
+{
+    my ($peer) = @_;
+    my $dir = scratch() . '/config' . $number++;
+    mkdir $dir;
+    write_file("$dir/config", sprintf($config{$peer}, "$dir/sets"));
+    return $dir;
+}
+
+# A job with no key of ftkit in the environment of its ranks, other than those of the test.
+sub peer_job
+{
+    my ($peer, $name, %o) = @_;
+    my $dir = delete $o{dir} // settings($peer);
+    my %env = %{ delete $o{env} // {} };
+    my @unset = map { ('-u', $_) } grep { !defined $env{$_} }
+        qw(FTKIT_LEVEL_HDF5_DIRECTORY FTKIT_CHECKPOINT_PERIOD FTKIT_LEVEL_HDF5_EVERY);
+    return job(spares => 0, n => $n, %o, env => \%env, program => 'env',
+        args => [@unset, "$programs/${peer}_$name", "$dir/config", @{ $o{args} // [] }]);
+}
+
+sub heat
+{
+    my ($mode, %o) = @_;
+    my ($peer, @args) = @$mode;
+    return peer_job($peer, 'heat', args => \@args, %o);
+}
+
+# ---- calls
+
+for my $peer (sort keys %config) {
+    my $dir = settings($peer);
+    chain(sub {
+        for my $run (qw(fresh again)) {
+            my $j = peer_job($peer, 'calls', n => 2, dir => $dir);
+            ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK $run \d+$/m, "$peer: each call, $run")
+                or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 6000));
+            my @named = $j->{log} =~ /config: without effect: (.*)$/mg;
+            is("@named", $needless{$peer}, '... a key without effect is named once');
+        }
+    });
+}
+{
+    my $other = settings('veloc');
+    my $j = peer_job('veloc', 'heat', n => 1, env => { FTKIT_VELOC_CONFIG => "$other/config" });
+    ok($j->{rc} != 0 && $j->{log} =~ /VELOC_Init: MPI_Init did not know the settings of \S+config: name the file/,
+        'VeloC: settings that come too late are named') or diag(substr($j->{log}, 0, 3000));
+}
+
+# ---- kills
+
+my $want = ''; # the same for all: the plate is
+
+sub has_result { my ($j) = @_; return $want ne '' && index($j->{log}, $want) >= 0 }
+
+basis(sub {
+    my $j = heat($modes[0]);
+    ($want) = $j->{log} =~ /^\0?(result: $n ranks, 60 steps, .*)$/m;
+    $want //= '';
+    ok($j->{rc} == 0 && $want ne '', 'an undisturbed run') or diag(substr($j->{log}, 0, 3000));
+});
+
+# A rank is lost, with --all two, one after the other: the others do not go back.
+sub lost
+{
+    my ($mode) = @_;
+    my $last = 8; # calls in 60 steps
+    my $call = 1 + int rand($last / 2);
+    my @lost = map { int rand $n } 0 .. (all_cases() ? 1 : 0);
+    my @kills = map {"rank $lost[$_] at call " . ($call + $_ * ($last / 4 + int rand($last / 4)))} 0 .. $#lost;
+    my $j = heat($mode, spares => scalar @kills, run => ['--no-relaunch', map { ('--kill', $_) } @kills]);
+    my $replaced = () = $j->{log} =~ /1 rank replaced/g;
+    ok($j->{rc} == 0 && $replaced == @kills && has_result($j), "@$mode: @kills")
+        or diag("exit code $j->{rc}, want $want, replaced: $replaced\n", substr($j->{log}, 0, 6000));
+    my %restarted = map { $_ => 1 } $j->{log} =~ /rank (\d) restarts at step/g;
+    delete @restarted{@lost};
+    is(join(' ', sort keys %restarted), '', '... the other ranks did not go back');
+    return;
+}
+
+# All ranks go back with the lost one: the call of the checkpoint returns as after a restart.  A rank that
+# has left its loop by worthless values ends in the last call, and is replaced, too.
+sub all_back
+{
+    my ($mode) = @_;
+    my ($rank, $call) = (int rand $n, 2 + int rand 5);
+    my $j = heat($mode, spares => 1, run => ['--no-relaunch', '--kill', "rank $rank at call $call"],
+        env => { FTKIT_LOG_TEAMS => 'all' });
+    my $restarts = () = $j->{log} =~ /rank \d restarts at step/g;
+    my $ended = () = $j->{log} =~ /a rank was lost at the end of the job: the process ends/g;
+    ok($j->{rc} == 0 && $restarts == 1 + $ended && $j->{log} =~ /all ranks return to set \d/ && has_result($j),
+        "@$mode: all ranks go back with rank $rank at call $call")
+        or diag("exit code $j->{rc}, want $want, restarts: $restarts\n", substr($j->{log}, 0, 6000));
+    return;
+}
+
+# The whole job is lost, and starts again.
+sub all_lost
+{
+    my ($mode) = @_;
+    my $call = 5 + int rand 4;
+    my $j = heat($mode, run => [map { ('--kill', "rank $_ at call $call") } 0 .. $n - 1],
+        env => { FTKIT_RECOVER_SUPPLY => 'end' });
+    my $restarts = () = $j->{log} =~ /rank \d restarts at step/g;
+    ok($j->{rc} == 0 && $restarts >= $n && $j->{log} =~ /restored set \d+ from files in \S*\/sets/
+            && has_result($j), "@$mode: all ranks are lost at call $call")
+        or diag("exit code $j->{rc}, want $want, restarts: $restarts\n", substr($j->{log}, 0, 6000));
+    return;
+}
+
+my $rounds = all_cases() ? 3 : 1;
+lost($_) for all_cases() ? (@modes) x $rounds : $modes[0];
+all_back($_) for all_cases() ? (@modes) x $rounds : $modes[1];
+all_lost($_) for all_cases() ? (@modes) x $rounds : $modes[2];
+
+done_testing();
