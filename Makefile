@@ -137,7 +137,7 @@ PYLIB_OUT := $(foreach e,so.$(VERSION) so so.$(SOVERSION),$(PYLIB).$e)
 
 # Headers and libraries with the calls of other libraries.  They are shared, because the linker option
 # --wrap of the program must not change their own calls.
-PEERS := veloc
+PEERS := veloc fti
 COMPAT_OUT := $(foreach l,$(PEERS),$(foreach e,so.$(VERSION) so so.$(SOVERSION),$(BUILD)/libftkit_$l.$e))
 COMPAT_OBJ = $(patsubst bindings/%.c,$(BUILD)/%.o,$(wildcard bindings/compat/common/*.c bindings/compat/$1/*.c))
 

@@ -20,9 +20,11 @@ srand($ENV{FTKIT_TEST_SEED} // 7);
 my $programs = build() . '/compat-tests';
 my %config = (
     veloc => "scratch = /tmp\npersistent = %s\nmode = async\nmax_versions = 2\naxl_type = x\n",
+    fti => "[Basic]\nHead = 0\nGlbl_dir = %s  # a comment\nCkpt_L3 = 7\nCkpt_L4 = 11\nKeep_l4_ckpt = 1\n",
 );
-my %needless = (veloc => 'axl_type'); # named as without effect
-my @modes = (['veloc', 'parts'], ['veloc', 'top'], ['veloc']);
+my %needless = (veloc => 'axl_type', fti => 'Keep_l4_ckpt'); # named as without effect
+my @modes = (['veloc', 'parts'], ['fti', 'snapshot'], ['veloc', 'top'], ['fti', 'bottom'], ['veloc'], ['fti', 'top'],
+    ['fti', 'sizes']);
 my $n = 3;
 my $number = 0;
 
@@ -52,7 +54,8 @@ sub heat
 {
     my ($mode, %o) = @_;
     my ($peer, @args) = @$mode;
-    return peer_job($peer, 'heat', args => \@args, %o);
+    return peer_job($peer, 'heat', args => \@args, %o,
+        env => { %{ $o{env} // {} }, $peer eq 'fti' ? (FTKIT_CHECKPOINT_PERIOD => '5 calls') : () });
 }
 
 # ---- calls
@@ -93,7 +96,7 @@ basis(sub {
 sub lost
 {
     my ($mode) = @_;
-    my $last = 8; # calls in 60 steps
+    my $last = $mode->[1] && $mode->[1] eq 'snapshot' ? 40 : 8; # calls in 60 steps
     my $call = 1 + int rand($last / 2);
     my @lost = map { int rand $n } 0 .. (all_cases() ? 1 : 0);
     my @kills = map {"rank $lost[$_] at call " . ($call + $_ * ($last / 4 + int rand($last / 4)))} 0 .. $#lost;
@@ -138,8 +141,8 @@ sub all_lost
 }
 
 my $rounds = all_cases() ? 3 : 1;
-lost($_) for all_cases() ? (@modes) x $rounds : $modes[0];
-all_back($_) for all_cases() ? (@modes) x $rounds : $modes[1];
-all_lost($_) for all_cases() ? (@modes) x $rounds : $modes[2];
+lost($_) for all_cases() ? (@modes) x $rounds : @modes[0, 1];
+all_back($_) for all_cases() ? (@modes) x $rounds : $modes[2];
+all_lost($_) for all_cases() ? (@modes) x $rounds : $modes[3];
 
 done_testing();

@@ -332,7 +332,8 @@ SKIP: {
 
 # ---- drop-in headers --------------------------------------------------------------------------
 
-my %peer = (veloc => ['VELOC', "scratch = /tmp\npersistent = sets\nmode = sync\n", <<'END']);
+my %peer = (
+    veloc => ['VELOC', "scratch = /tmp\npersistent = sets\nmode = sync\n", <<'END'],
 #include <veloc.h>
 int main(int argc, char **argv)
 {
@@ -347,6 +348,21 @@ int main(int argc, char **argv)
     return !good;
 }
 END
+    fti => ['FTI', "[Basic]\nGlbl_dir = sets\n", <<'END'],
+#include <fti.h>
+int main(int argc, char **argv)
+{
+    int x = argc, size;
+    MPI_Init(&argc, &argv);
+    const int good = FTI_Init(argv[1], MPI_COMM_WORLD) == FTI_SCES
+                     && MPI_Comm_size(FTI_COMM_WORLD, &size) == MPI_SUCCESS && size == 2
+                     && FTI_Protect(0, &x, 1, FTI_INTG) == FTI_SCES && FTI_Status() == 0
+                     && FTI_Checkpoint(1, 4) == FTI_DONE && FTI_Finalize() == FTI_SCES;
+    MPI_Finalize();
+    return !good;
+}
+END
+);
 for my $peer (sort keys %peer) {
     my ($prefix, $settings, $program) = @{ $peer{$peer} };
     ok(-s "$usr/$_", "$peer: $_ is there") for "include/ftkit-compat/$peer/$peer.h",

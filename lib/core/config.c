@@ -1175,8 +1175,8 @@ static const struct key *meant_by(const char *variable)
     return best;
 }
 
-/* Whether a variable is of ftkit and no key: `ftkit run`, the tests and bindings/compat use it; or an
- * installation says with it where ftkit is. */
+/* Whether a variable is of ftkit and no key: `ftkit run`, the tests and bindings/compat use it; or
+ * an installation says with it where ftkit is. */
 static bool is_other(const char *name)
 {
     static const char *const begin[] = { "RUN_", "TEST_", "FAULT" };
