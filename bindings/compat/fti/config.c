@@ -17,7 +17,7 @@ static const char *const known[KNOWN] = { "glbl_dir", "ckpt_l1", "ckpt_l2", "ckp
  * all sets have checksums and only changes travel, and no other files are written. */
 static const char *const needless[] = { "head", "node_size", "ckpt_dir", "meta_dir", "inline_l2",
     "inline_l3", "inline_l4", "verbosity", "failure", "exec_id", "block_size", "transfer_size",
-    "general_tag", "ckpt_tag", "stage_tag", "final_tag", "max_sync_intv", "max_var_id",
+    "mpi_tag", "general_tag", "ckpt_tag", "stage_tag", "final_tag", "max_sync_intv", "max_var_id",
     "keep_last_ckpt", "dcp_l4", "local_test", "lustre_striping_unit", "lustre_striping_factor",
     "lustre_striping_offset", "enable_dcp", "dcp_mode", "dcp_block_size", "dcp_stack_size",
     "h5_single_file_enable", "h5_single_file_inline", "h5_single_file_dir", "h5_single_file_keep",
