@@ -108,9 +108,9 @@ bool ftk_compat_read(const char *path, ftk_compat_key_fn *fn, void *arg);
 /* Append to the text of an INI file.  Text that has no room makes an INI file that is refused. */
 __attribute__((format(printf, 2, 3))) void ftk_compat_ini(char *ini, const char *format, ...);
 
-/* Begin the text of an INI file: repair with the message log, where the MPI has one.
- * false: without the log, also because FTKIT_LOG_ENABLED says so. */
-bool ftk_compat_ini_begin(char *ini);
+/* Begin the text of an INI file: repair with the message log, where the MPI has one and
+ * FTKIT_LOG_ENABLED does not forbid it; otherwise no repair. */
+void ftk_compat_ini_begin(char *ini);
 
 /* Make a directory, unless it is there. */
 bool ftk_compat_directory(const char *path);

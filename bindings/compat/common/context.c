@@ -61,6 +61,18 @@ static int open_with(MPI_Comm comm, const char *ini)
     return rc;
 }
 
+/* Without the log a replacement would wait for ever in set-up that communicates. */
+static int refuse_spares(void)
+{
+    ftkit_info info = { .size = sizeof info };
+    int rc = ftkit_query(ftk_compat.ft, &info);
+    if (rc == FTKIT_OK && info.mode == FTKIT_MODE_GLOBAL && info.nspares > 0) {
+        ftk_compat_say("spares need the message log here: without it, start with --spares 0");
+        rc = FTKIT_ERR_UNSUPPORTED;
+    }
+    return rc;
+}
+
 int ftk_compat_open(const char *peer, MPI_Comm comm, const char *ini)
 {
     struct ftk_compat *c = &ftk_compat;
@@ -69,8 +81,11 @@ int ftk_compat_open(const char *peer, MPI_Comm comm, const char *ini)
     if (rc != FTKIT_OK)
         return rc;
     rc = register_all();
-    if (rc != FTKIT_OK) {
+    if (rc != FTKIT_OK)
         say_code("a region", rc);
+    else
+        rc = refuse_spares();
+    if (rc != FTKIT_OK) {
         (void)ftk_compat_close();
         return rc;
     }

@@ -68,20 +68,19 @@ void ftk_compat_ini(char *ini, const char *format, ...)
         snprintf(ini, FTK_COMPAT_INI_BYTES, "the settings are too long\n");
 }
 
-/* The programs know nothing of repairs, so they use MPI_COMM_WORLD, and a rank cannot go back in
- * most places.  Only the message log replaces one rank and leaves all others alone. */
-bool ftk_compat_ini_begin(char *ini)
+/* The programs know nothing of repairs, so they use MPI_COMM_WORLD, communicate in set-up, and a
+ * rank cannot go back in most places.  Only the message log replaces one rank and leaves all others
+ * alone; without the log the job is relaunched. */
+void ftk_compat_ini_begin(char *ini)
 {
+    bool off = true;
     *ini = '\0';
 #ifdef FTK_COMPAT_LOG
     const char *log = getenv("FTKIT_LOG_ENABLED");
-    const bool off = log && *log && (strchr("fFnN0", *log) || strncasecmp(log, "of", 2) == 0);
-    if (!off)
-        ftk_compat_ini(ini, "[log]\nenabled = true\nteams = rank\n");
-    return !off;
-#else
-    return false;
+    off = log && *log && (strchr("fFnN0", *log) || strncasecmp(log, "of", 2) == 0);
 #endif
+    ftk_compat_ini(
+        ini, off ? "[recover]\nsupply = end\n" : "[log]\nenabled = true\nteams = rank\n");
 }
 
 bool ftk_compat_directory(const char *path)

@@ -150,8 +150,7 @@ bool ftk_veloc_find(char *path, unsigned long bytes)
 
 void ftk_veloc_ini(const struct ftk_veloc_config *c, char *ini)
 {
-    if (!ftk_compat_ini_begin(ini)) /* MPI_COMM_WORLD does not live through a repair */
-        ftk_compat_ini(ini, "[recover]\nsupply = end\n");
+    ftk_compat_ini_begin(ini);
     if (!c)
         return;
     ftk_compat_ini(ini, "[level.hdf5]\n");
