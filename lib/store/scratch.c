@@ -1,0 +1,151 @@
+/* Directories for files that are passed on (see scratch.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "scratch.h"
+
+static const char *or_default(const char *parent)
+{
+    return *parent ? parent : FTK_SCRATCH_PARENT;
+}
+
+static int open_dir(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* ---- removing ------------------------------------------------------------------------ */
+
+static int empty(int at, const char *name);
+
+/* Remove what is called name in an open directory; 0 or an errno. */
+static int remove_one(int dir, const char *name)
+{
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return errno;
+    int err = empty(dir, name);
+    if (err == 0 && unlinkat(dir, name, AT_REMOVEDIR) != 0)
+        err = errno;
+    return err;
+}
+
+/* Remove all that is in a directory; 0 or an errno. */
+static int empty(int at, const char *name)
+{
+    const struct dirent *e;
+    int err = 0, removed = 1;
+    int fd = open_dir(at, name);
+    if (fd < 0 && errno == EACCES && fchmodat(at, name, 0700, 0) == 0)
+        fd = open_dir(at, name);
+    if (fd >= 0 && fchmod(fd, 0700) != 0)
+        err = errno;
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d) {
+        err = errno;
+        if (fd >= 0)
+            (void)close(fd);
+        return err;
+    }
+    while (err == 0 && removed > 0) { /* removing may change what readdir() finds */
+        removed = 0;
+        rewinddir(d);
+        while (err == 0 && (e = readdir(d)))
+            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
+                err = remove_one(dirfd(d), e->d_name);
+                removed++;
+            }
+    }
+    (void)closedir(d); /* nothing was written */
+    return err;
+}
+
+int ftk_scratch_empty(const struct ftk_scratch *s)
+{
+    int err = empty(s->fd, ".");
+    return err == 0 ? FTKIT_OK : ftk_fail_errno(err, "emptying %s", s->path);
+}
+
+void ftk_scratch_remove(struct ftk_scratch *s)
+{
+    if (s->fd < 0)
+        return;
+    int err = empty(s->fd, ".");
+    if (err == 0 && rmdir(s->path) != 0 && errno != ENOENT)
+        err = errno;
+    if (err != 0)
+        ftk_report(FTKIT_WARNING, "cannot remove %s: %s", s->path, strerror(err));
+    (void)close(s->fd); /* nothing was written */
+    s->fd = -1;
+}
+
+/* Remove a directory that no living process has. */
+static void sweep_one(int parent, const char *name)
+{
+    struct stat st;
+    int fd = open_dir(parent, name);
+    if (fd < 0)
+        return; /* it is gone, or not ours */
+    if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0
+        && empty(fd, ".") == 0 && unlinkat(parent, name, AT_REMOVEDIR) == 0)
+        ftk_report(FTKIT_DEBUG, "%s: left by an ended process, removed", name);
+    (void)close(fd);
+}
+
+void ftk_scratch_sweep(const char *parent)
+{
+    DIR *d = opendir(or_default(parent));
+    const struct dirent *e;
+    while (d && (e = readdir(d)))
+        if (strncmp(e->d_name, FTK_SCRATCH_PREFIX, strlen(FTK_SCRATCH_PREFIX)) == 0)
+            sweep_one(dirfd(d), e->d_name);
+    if (d)
+        (void)closedir(d);
+}
+
+/* ---- making -------------------------------------------------------------------------- */
+
+/* Make, open and lock a directory; 0 or an errno.  EEXIST: take another name, because this one is
+ * used, or a sweep was faster than the lock and removes the directory. */
+static int make_one(const char *path, int *out)
+{
+    struct stat st = { 0 };
+    if (mkdir(path, 0700) != 0)
+        return errno;
+    int fd = open_dir(AT_FDCWD, path);
+    if (fd < 0)
+        return errno == ENOENT ? EEXIST : errno;
+    int err = flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 ? 0 : errno;
+    if (err == EWOULDBLOCK || (err == 0 && st.st_nlink == 0))
+        err = EEXIST;
+    if (err == 0)
+        *out = fd;
+    else
+        (void)close(fd); /* nothing was written */
+    return err;
+}
+
+int ftk_scratch_make(const char *parent, struct ftk_scratch *s)
+{
+    static int made; /* names only have to differ */
+    int err;
+    s->fd = -1;
+    ftk_scratch_sweep(parent);
+    do {
+        snprintf(s->path, sizeof s->path, "%s/" FTK_SCRATCH_PREFIX "%d.%d", or_default(parent),
+            (int)getpid(), ++made);
+        err = FTK_FAULT("scratch.make");
+        err = err ? err : make_one(s->path, &s->fd);
+    } while (err == EEXIST);
+    return err == 0 ? FTKIT_OK : ftk_fail_errno(err, "making %s (files.directory)", s->path);
+}
