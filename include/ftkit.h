@@ -339,6 +339,103 @@ FTKIT_API int ftkit_register_serializer(
 FTKIT_API int ftkit_register_offset(
     ftkit_ctx *ctx, const char *name, const char *path, int64_t *offset);
 
+/** Callbacks for files that the program writes itself.  They get the arg of
+ * ftkit_register_files(), and do not communicate.  Each returns 0; any other value fails the call.
+ * dir is the path of a directory of this rank on the memory file system of its node. */
+typedef struct ftkit_files {
+    size_t size;                              /**< sizeof(ftkit_files) */
+    int (*write)(void *arg, const char *dir); /**< make files below dir, which is empty */
+    int (*read)(void *arg, const char *dir);  /**< the same files, of the restored set */
+} ftkit_files;
+
+/**
+ * Register files that the program writes itself, such as its own restart files: every set has them,
+ * in memory as on the file system, and a restore lays them out again.
+ *
+ * @param ops  copied by the call; NULL: the program gives the files by ftkit_files_begin() and
+ *             ftkit_files_end(), and takes them back by ftkit_files_read()
+ * @param arg  given to the functions
+ *
+ * A set has the regular files and the directories below dir: their names, permissions and bytes,
+ * not their times and owners.  No files at all are right, too, for a rank that has nothing to save.
+ * Names and number may differ from set to set and from rank to rank.
+ * When a set is written, ftkit_checkpoint() calls write, and takes the files behind it.  All files
+ * must be closed then.  When a set is restored, ftkit lays out the files, and calls read.  Other
+ * regions may be restored before or after that.  After both calls dir is emptied, so the program
+ * keeps no file of it open.
+ * Both functions run while other ranks may be anywhere: they must not call MPI, or functions of
+ * ftkit.  Use ops = NULL if writing or reading communicates.
+ * dir is below files.directory, which has to have room for the files of all ranks of the node,
+ * beside the sets.  The next process removes the directories of processes that were killed.
+ *
+ * Local.  Memory: the bytes of the files are a part of the registered bytes.
+ * Errors: as ftkit_register(); FTKIT_ERR_ARG: a function is missing, or size is not set;
+ *         FTKIT_ERR_UNSUPPORTED: ops is NULL with replicas (replicas.count);
+ *         FTKIT_ERR_IO, FTKIT_ERR_NOSPACE: no directory can be made in files.directory.
+ * Errors of ftkit_checkpoint(), after which no set is written and nothing is lost; the detail names
+ * the file: FTKIT_ERR_CALLBACK: write has failed; FTKIT_ERR_UNSUPPORTED: a symbolic link, a device,
+ * a socket or a pipe; FTKIT_ERR_NAME: a path below dir of more than 255 bytes; FTKIT_ERR_STATE: a
+ * file changes while it is taken; FTKIT_ERR_IO: a file cannot be read.
+ * Errors of a restore: FTKIT_ERR_CALLBACK: read has failed; FTKIT_ERR_NOSPACE: files.directory is
+ * full; FTKIT_ERR_FORMAT: another function has saved the region.
+ */
+FTKIT_API int ftkit_register_files(
+    ftkit_ctx *ctx, const char *name, const ftkit_files *ops, void *arg);
+
+/**
+ * Begin to write the files of the next set, where that needs communication.  For files that were
+ * registered without callbacks:
+ *
+ *     while (ftkit_step(ft, &rc)) {
+ *         if (rc == FTKIT_ROLLED_BACK && ftkit_files_read(ft, "restart", dir, sizeof dir) == 0)
+ *             read_restart(dir, comm);
+ *         ...
+ *         if (ftkit_due(ft) > 0) {
+ *             ftkit_files_begin(ft, "restart", dir, sizeof dir);
+ *             ftkit_files_end(ft, "restart", write_restart(dir, comm) == 0);
+ *         }
+ *     }
+ *
+ * @param[out] dir   path of an empty directory of this rank, with a NUL at its end [room]; the
+ *                   directory stays the same in the life of the process
+ * @param      room  bytes at dir; 1100 are always enough
+ *
+ * The files are those of the next call of ftkit_checkpoint() or ftkit_step(), and of no later one.
+ * If that call writes no set, they stay until ftkit_files_begin() or ftkit_files_end().  A set that
+ * is due without files is FTKIT_ERR_STATE, and is not written.  The first set of ftkit_step() needs
+ * no files: ranks that return to it begin again (FTKIT_NO_SET).
+ *
+ * Local.
+ * Errors: FTKIT_ERR_NOT_FOUND: no such files; FTKIT_ERR_STATE: they have callbacks; FTKIT_ERR_SIZE:
+ *         the path is too long for dir; FTKIT_ERR_IO: the directory cannot be emptied.
+ */
+FTKIT_API int ftkit_files_begin(ftkit_ctx *ctx, const char *name, char *dir, size_t room);
+
+/**
+ * The files of ftkit_files_begin() are written and closed.
+ *
+ * @param ok  0: they are of no use, because writing has failed, for instance because of a lost
+ *            rank.  They are removed.  Without ftkit_files_begin(): remove restored files.
+ *
+ * Local.  Errors: as ftkit_files_begin(); FTKIT_ERR_STATE: no ftkit_files_begin() stands before.
+ */
+FTKIT_API int ftkit_files_end(ftkit_ctx *ctx, const char *name, int ok);
+
+/**
+ * Find the files of the set that was restored.
+ *
+ * @param[out] dir   path of the directory, with a NUL at its end [room]
+ * @param      room  bytes at dir
+ * @return FTKIT_OK; FTKIT_NO_SET: no set was restored, or it is the first one of ftkit_step(),
+ *         which has no files; or an error
+ *
+ * The files stay until ftkit_files_begin() or ftkit_files_end().  The program may read them at once
+ * or later, and together with other ranks where all ranks roll back.
+ *
+ * Local.  Errors: as ftkit_files_begin().
+ */
+FTKIT_API int ftkit_files_read(ftkit_ctx *ctx, const char *name, char *dir, size_t room);
+
 /**
  * Register a variable that holds a communicator made inside the loop.
  *
@@ -771,6 +868,25 @@ FTKIT_API int ftkit_confirm(ftkit_ctx *ctx);
  * repairs; without such a context it is MPI_Abort().
  */
 FTKIT_API int ftkit_abort(MPI_Comm comm, int code);
+
+/**
+ * Ask whether the next ftkit_checkpoint(), or ftkit_step(), will write a set: for programs that
+ * prepare a set, as with ftkit_files_begin().
+ *
+ * @return 1: it will, unless a failure comes; 0: it will not, or a failure is known, which it will
+ *         repair; below 0: an error
+ *
+ * Call this function on every rank between the same two calls of ftkit_checkpoint(), once.  After a
+ * restore and before the next ftkit_checkpoint() the answer may be local, so do not let
+ * communication depend on it there.
+ *
+ * Collective.
+ * Blocking: as ftkit_checkpoint() when nothing is due; one small vote of all ranks where the clock
+ *           decides.  The next call takes no vote of its own for the same question.
+ * Errors:   FTKIT_ERR_STATE: before ftkit_recover(); FTKIT_ERR_UNSUPPORTED: with the message log;
+ *           FTKIT_ERR_MISMATCH: the ranks are at different calls.
+ */
+FTKIT_API int ftkit_due(ftkit_ctx *ctx);
 
 /** Write a set at the next ftkit_checkpoint(), whatever the period is.  With durable != 0 the
  * set also goes to the file system: ftkit_checkpoint() then waits for an earlier set that is

@@ -303,6 +303,39 @@ static int checkpoint_here(ftkit_ctx *ctx)
     return ftk_done(ctx, rc);
 }
 
+/* Without the log a failure takes all ranks back, in the next call of ftkit_checkpoint(). */
+static int foresee(ftkit_ctx *ctx, bool *write)
+{
+    int rc = FTKIT_OK;
+    *write = false;
+    if (ctx->detect.failed || ftk_detect_poll(ctx) || ftk_is_halted(ctx))
+        return FTKIT_OK;
+    enter(ctx, FTK_AT_CHECKPOINT, "ftkit_due");
+    ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
+    rc = ftk_policy_foresee(ctx, write);
+    ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
+    leave(ctx, FTK_AT_LOOP);
+    if (rc == FTKIT_ERR_PEER)
+        *write = false;
+    return rc == FTKIT_ERR_PEER ? FTKIT_OK : rc;
+}
+
+int ftkit_due(ftkit_ctx *ctx)
+{
+    bool write = false;
+    int rc = ftk_check_ctx(ctx, "ftkit_due");
+    if (rc == FTKIT_OK && ctx->where != FTK_IN_LOOP)
+        rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_due before ftkit_recover");
+    if (rc == FTKIT_OK && ftk_log_of(ctx))
+        rc = ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "ftkit_due with the message log (log.enabled): ranks that go on after a failure would "
+            "wait for ranks that replay. Ask for sets by ftkit_request(), with checkpoint.period "
+            "so long that no other set is due, or use callbacks (ftkit_register_files)");
+    if (rc == FTKIT_OK)
+        rc = foresee(ctx, &write);
+    return rc == FTKIT_OK ? write : ftk_done(ctx, rc);
+}
+
 /* Lines are apart: cut if a set is initiated, and make progress with an open set. */
 static int checkpoint_apart(ftkit_ctx *ctx)
 {

@@ -32,7 +32,7 @@ int ftk_paths_make_absolute(struct ftkit_ctx *ctx)
 {
     struct ftk_config *cfg = &ctx->cfg;
     char *const paths[] = { cfg->h5_dir, cfg->place_dir, cfg->log_dir, cfg->log_matrix, cfg->sysfs,
-        cfg->local_dir };
+        cfg->local_dir, cfg->files_dir };
     int rc = FTKIT_OK;
     for (size_t i = 0; rc == FTKIT_OK && i < sizeof paths / sizeof *paths; i++)
         rc = ftk_paths_absolute(ctx, paths[i]);

@@ -19,6 +19,7 @@
 #include "run_attempt.h"
 #include "sets.h"
 #include "detect/watch_page.h"
+#include "store/scratch.h"
 
 void ftk_run_say(const char *fmt, ...)
 {
@@ -224,6 +225,7 @@ int ftk_run_main(int argc, char **argv)
     ftk_kill_end(&r);
     (void)ftk_dog_sweep(false);
     ftk_litter_slots(r.id);
+    ftk_scratch_sweep("");
     ftk_emulate_remove(&r);
     remove_determinants(&r);
     remove_dir(r.dir);

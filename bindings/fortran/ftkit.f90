@@ -152,6 +152,15 @@ module ftkit
             integer(c_int) :: status
         end function
 
+        !> For ftkit_register_files(): write or read files below dir, which ends with a NUL; 0 for
+        !! success.
+        function ftkit_files_fn(arg, dir) result(status) bind(c)
+            import :: c_ptr, c_char, c_int
+            type(c_ptr), value :: arg
+            character(kind=c_char), intent(in) :: dir(*)
+            integer(c_int) :: status
+        end function
+
         !> For ftkit_register_serializer(): how many bytes pack will write; 0 for success.
         function ftkit_measure_fn(arg, bytes) result(status) bind(c)
             import :: c_ptr, c_size_t, c_int
@@ -551,6 +560,39 @@ module ftkit
     end interface
     public :: ftkit_register_offset
 
+    !> Register files that the program writes itself.  Without write and read it gives them by
+    !! ftkit_files_begin() and ftkit_files_end().
+    interface
+        subroutine ftkit_register_files(ctx, name, write, read, arg, ierr) &
+            bind(c, name="ftkit_f_register_files")
+            import :: ftkit_ctx, c_ptr, c_int, c_char, ftkit_files_fn
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            procedure(ftkit_files_fn), optional :: write, read
+            type(c_ptr), intent(in), optional :: arg
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+
+        !> dir: the directory in which to write the files of the next set.
+        subroutine ftkit_files_begin(ctx, name, dir, ierr) bind(c, name="ftkit_f_files_begin")
+            import :: ftkit_ctx, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            character(kind=c_char, len=*), intent(inout) :: dir
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+
+        !> dir: the directory with the files of the restored set; ierr FTKIT_NO_SET: there are none.
+        subroutine ftkit_files_read(ctx, name, dir, ierr) bind(c, name="ftkit_f_files_read")
+            import :: ftkit_ctx, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            character(kind=c_char, len=*), intent(inout) :: dir
+            integer(c_int), intent(out) :: ierr
+        end subroutine
+    end interface
+    public :: ftkit_register_files, ftkit_files_begin, ftkit_files_read
+
     !> The call in a loop without ftkit_step().
     interface
         subroutine ftkit_checkpoint(ctx, ierr) bind(c, name="ftkit_f_checkpoint")
@@ -681,6 +723,7 @@ module ftkit
 
     public :: ftkit_on_repair, ftkit_on_repair_integer, ftkit_set_report
     public :: ftkit_step, ftkit_fatal, ftkit_escape
+    public :: ftkit_due, ftkit_files_end
     public :: ftkit_request, ftkit_test, ftkit_failed, ftkit_confirm, ftkit_failures
     public :: ftkit_strerror, ftkit_version, ftkit_detail
 
@@ -723,6 +766,21 @@ module ftkit
             import :: ftkit_ctx, c_int
             type(ftkit_ctx), intent(in) :: ctx
             integer(c_int), value :: durable
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+
+        subroutine c_files_end(ctx, name, ok, ierr) bind(c, name="ftkit_f_files_end")
+            import :: ftkit_ctx, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            integer(c_int), value :: ok
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+
+        subroutine c_due(ctx, due, ierr) bind(c, name="ftkit_f_due")
+            import :: ftkit_ctx, c_int
+            type(ftkit_ctx), intent(in) :: ctx
+            integer(c_int), intent(out) :: due
             integer(c_int), intent(out), optional :: ierr
         end subroutine
 
@@ -877,6 +935,24 @@ contains
         type(ftkit_ctx), intent(in) :: ctx
         ftkit_confirm = c_confirm(ctx%handle) /= 0
     end function
+
+    !> Whether the next ftkit_checkpoint() will write a set.
+    logical function ftkit_due(ctx, ierr)
+        type(ftkit_ctx), intent(in) :: ctx
+        integer, intent(out), optional :: ierr
+        integer(c_int) :: due
+        call c_due(ctx, due, ierr)
+        ftkit_due = due /= 0
+    end function
+
+    !> The files of ftkit_files_begin() are written; not ok: they are removed.
+    subroutine ftkit_files_end(ctx, name, ok, ierr)
+        type(ftkit_ctx), intent(in) :: ctx
+        character(len=*), intent(in) :: name
+        logical, intent(in) :: ok
+        integer, intent(out), optional :: ierr
+        call c_files_end(ctx, name, merge(1_c_int, 0_c_int, ok), ierr)
+    end subroutine
 
     !> Write a set at the next ftkit_checkpoint(), to the file system too when durable.
     subroutine ftkit_request(ctx, durable, ierr)

@@ -653,6 +653,69 @@ void ftkit_f_register_offset(ftkit_ctx *const *ctx, const CFI_cdesc_t *name,
     done(ierr, *ctx, "ftkit_register_offset", rc);
 }
 
+void ftkit_f_register_files(ftkit_ctx *const *ctx, const CFI_cdesc_t *name,
+    int (*write)(void *, const char *), int (*read)(void *, const char *), void *const *arg,
+    int *ierr)
+{
+    const ftkit_files ops = { sizeof ops, write, read };
+    char *c_name;
+    int rc = name_of(*ctx, "ftkit_register_files", name, &c_name);
+    if (rc == FTKIT_OK)
+        rc = ftkit_register_files(*ctx, c_name, write || read ? &ops : NULL, arg ? *arg : NULL);
+    free(c_name);
+    done(ierr, *ctx, "ftkit_register_files", rc);
+}
+
+/* Call a function that returns a path, and fill dir up with blanks. */
+static void path_of_files(ftkit_ctx *ctx, const char *call,
+    int (*fn)(ftkit_ctx *, const char *, char *, size_t), const CFI_cdesc_t *name,
+    const CFI_cdesc_t *dir, int *ierr)
+{
+    char *c_name;
+    char path[2048];
+    int rc = name_of(ctx, call, name, &c_name);
+    if (rc == FTKIT_OK)
+        rc = fn(ctx, c_name, path, sizeof path);
+    if (rc == FTKIT_OK && strlen(path) > dir->elem_len)
+        rc = FAIL(ctx, FTKIT_ERR_SIZE, "%s: the path has %zu characters, and dir has %zu", call,
+            strlen(path), dir->elem_len);
+    if (rc == FTKIT_OK) {
+        memset(dir->base_addr, ' ', dir->elem_len);
+        memcpy(dir->base_addr, path, strlen(path));
+    }
+    free(c_name);
+    done(ierr, ctx, call, rc);
+}
+
+void ftkit_f_files_begin(
+    ftkit_ctx *const *ctx, const CFI_cdesc_t *name, const CFI_cdesc_t *dir, int *ierr)
+{
+    path_of_files(*ctx, "ftkit_files_begin", ftkit_files_begin, name, dir, ierr);
+}
+
+void ftkit_f_files_read(
+    ftkit_ctx *const *ctx, const CFI_cdesc_t *name, const CFI_cdesc_t *dir, int *ierr)
+{
+    path_of_files(*ctx, "ftkit_files_read", ftkit_files_read, name, dir, ierr);
+}
+
+void ftkit_f_files_end(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, int ok, int *ierr)
+{
+    char *c_name;
+    int rc = name_of(*ctx, "ftkit_files_end", name, &c_name);
+    if (rc == FTKIT_OK)
+        rc = ftkit_files_end(*ctx, c_name, ok);
+    free(c_name);
+    done(ierr, *ctx, "ftkit_files_end", rc);
+}
+
+void ftkit_f_due(ftkit_ctx *const *ctx, int *due, int *ierr)
+{
+    const int rc = ftkit_due(*ctx);
+    *due = rc > 0;
+    done(ierr, *ctx, "ftkit_due", rc < 0 ? rc : FTKIT_OK);
+}
+
 void ftkit_f_end(ftkit_ctx *const *ctx, int *ierr)
 {
     done(ierr, *ctx, "ftkit_end", ftkit_end(*ctx));

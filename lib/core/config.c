@@ -270,6 +270,10 @@ static const struct key keys[] = {
         "the node; 0: all of the log." },
     { "log", "directory", AT(log_dir), PATH(0), "", "a directory, or empty for TMPDIR or /tmp",
         "The directory of the file of log.memory, on a disk of the node." },
+    { "files", "directory", AT(files_dir), PATH(0), "",
+        "a directory of each node, or empty for /dev/shm",
+        "Where the program writes files that are a part of a set (ftkit_register_files()), and "
+        "gets them back: a memory file system." },
     { "replicas", "count", AT(replicas), INT(1, 3), "1", "1, 2 or 3",
         "Processes that carry each rank, and compute the same. Before each set is committed they "
         "compare their regions. Needs log.enabled." },

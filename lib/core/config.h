@@ -92,6 +92,7 @@ struct ftk_config {
     int log_contexts;                 /* log.contexts = 16 */
     double log_memory;                /* log.memory = 1GiB */
     char log_dir[FTK_PATH_MAX];       /* log.directory, "": TMPDIR or /tmp */
+    char files_dir[FTK_PATH_MAX];     /* files.directory, "": /dev/shm */
     int replicas;                     /* replicas.count = 1 */
     int replica_compare;              /* replicas.compare = regions */
     int replica_output;               /* replicas.output = first */

@@ -17,6 +17,7 @@
 #include "core/repair_state.h"
 #include "detect/detect.h"
 #include "energy/energy.h"
+#include "files.h"
 #include "number.h"
 #include "pack.h"
 #include "policy.h"
@@ -251,6 +252,7 @@ void ftk_set_committed(struct ftkit_ctx *ctx, const struct ftk_write *w, int64_t
     ftk_set_number(ctx, set + 1);
     ctx->stats.region_bytes = w->data_bytes;
     ftk_level_committed(w->level, set, ctx->epoch_id);
+    ftk_files_committed(ctx);
     ftk_policy_committed(ctx, gap);
     if (ask != FTK_ASK_NOTHING)
         ftk_steer_taken(ctx, ask);

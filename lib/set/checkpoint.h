@@ -101,6 +101,10 @@ void ftk_policy_note_state(struct ftkit_ctx *ctx);
 bool ftk_policy_is_due(struct ftkit_ctx *ctx);
 void ftk_policy_tried(struct ftkit_ctx *ctx);
 
+/* Decide in this call what the next call decides, which will keep to it.  *write: a set is due.
+ * Collective if ranks may have to look. */
+int ftk_policy_foresee(struct ftkit_ctx *ctx, bool *write);
+
 /* A set has failed on all ranks, for another reason than a dead rank; the last line holds.  What
  * has failed once would fail at each call: the next set is due after a period, or when it is asked
  * for.  After FTKIT_ERR_STATE the next calls try first: there the requests may be at rest. */

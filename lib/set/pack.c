@@ -124,6 +124,19 @@ static int pack_whole(const struct ftk_region *r, const struct ftk_seg_region *r
     return ftk_type_pack(&r->type, r->memory, ftk_region_data(r), rec->count, to);
 }
 
+static bool has_pieces(const struct ftk_region *r)
+{
+    return ftk_region_has_pieces(r) || (r->type.contiguous && r->kind != FTK_KIND_SERIALIZED);
+}
+
+/* Pack `bytes` bytes of a region, from the offset `at` in it. */
+static int pack_piece(const struct ftk_region *r, char *to, size_t at, size_t bytes)
+{
+    if (ftk_region_has_pieces(r))
+        return r->system->pack_piece(r->arg, to, at, bytes);
+    return ftk_memory_copy_out(r->memory, to, (const char *)ftk_region_data(r) + at, bytes);
+}
+
 /* Copy regions until the data area is filled up to the offset `to` at least. */
 static int fill(struct ftk_packer *p, size_t to)
 {
@@ -135,14 +148,11 @@ static int fill(struct ftk_packer *p, size_t to)
         size_t at = rec->offset + p->in_region;
         if (at >= to && rec->bytes > 0)
             return FTKIT_OK;
-        bool cut = r->type.contiguous && r->kind != FTK_KIND_SERIALIZED;
-        if (cut) {
+        if (has_pieces(r)) {
             size_t n = rec->bytes - p->in_region;
             if (n > 0 && at + n > to) /* an empty region may follow the end of the data */
                 n = to - at;
-            int rc = n == 0 ? FTKIT_OK
-                            : ftk_memory_copy_out(r->memory, data + at,
-                                (const char *)ftk_region_data(r) + p->in_region, n);
+            int rc = n == 0 ? FTKIT_OK : pack_piece(r, data + at, p->in_region, n);
             if (rc != FTKIT_OK)
                 return rc;
             p->in_region += n;

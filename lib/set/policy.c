@@ -208,6 +208,32 @@ int ftk_policy_decide(struct ftkit_ctx *ctx, bool *write)
     return look(ctx, write);
 }
 
+/* The next call, in which a replacement may count a call more: see count_first_call(). */
+static uint64_t next_call(const struct ftkit_ctx *ctx)
+{
+    const bool bottom =
+        ctx->first_call && ctx->restored > 0 && ftk_region_state_sum(ctx) != ctx->state_sum;
+    return ctx->policy.calls + (bottom ? 2 : 1);
+}
+
+int ftk_policy_foresee(struct ftkit_ctx *ctx, bool *write)
+{
+    struct ftk_policy *p = &ctx->policy;
+    const uint64_t calls = p->calls;
+    /* A replacement in front of call 1 is alone: the others are behind theirs. */
+    *write = false;
+    if (ctx->first_call && ctx->restored > 0 && next_call(ctx) == calls + 1) {
+        *write = p->early > 0 && !ctx->repair.line_passed;
+        return FTKIT_OK;
+    }
+    p->calls = next_call(ctx);
+    int rc = ftk_policy_decide(ctx, write);
+    p->calls = calls;
+    if (rc == FTKIT_OK && *write && p->requested == 0)
+        p->requested = 1;
+    return rc;
+}
+
 void ftk_policy_request(struct ftkit_ctx *ctx, int kind)
 {
     /* with a line apart a request of one rank alone is right */

@@ -63,6 +63,8 @@ static int make_type(const char *name, MPI_Datatype type, struct ftk_type *out)
 static void region_free(struct ftk_region *r)
 {
     ftk_type_free(&r->type);
+    if (r->system && r->system->release)
+        r->system->release(r->arg);
     free(r->owned);
 }
 
@@ -370,6 +372,11 @@ int ftk_region_add_step(struct ftkit_ctx *ctx, int32_t *fresh)
         r->count = 1;
     }
     return rc;
+}
+
+bool ftk_region_has_step(struct ftkit_ctx *ctx)
+{
+    return ftk_region_find(ctx, step_region.name) != NULL;
 }
 
 static int resize(

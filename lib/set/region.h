@@ -30,6 +30,11 @@ struct ftk_system_region {
     bool differs_in_replicas; /* ... in contents, between the replicas of a rank (replicas.h) */
     /* The variables of the program that a restore sets; NULL: none. */
     void (*variables)(const void *arg, const void **at, size_t *bytes);
+    /* In place of pack, for large regions: write bytes at..at+bytes.  Pieces come in order, and end
+     * early if a set is given up.  NULL: the region is packed whole. */
+    int (*pack_piece)(void *arg, char *to, size_t at, size_t bytes);
+    /* Free what arg has beside its own memory; NULL: nothing. */
+    void (*release)(void *arg);
 };
 
 /* Add the system region of that name; its callbacks get NULL. */
@@ -41,6 +46,8 @@ int ftk_region_add_named(
 
 /* Add the region of ftkit_step(): an int32_t. */
 int ftk_region_add_step(struct ftkit_ctx *ctx, int32_t *fresh);
+/* Whether the program calls ftkit_step(). */
+bool ftk_region_has_step(struct ftkit_ctx *ctx);
 
 /* Whether a region of this name may be added. */
 int ftk_region_check_new(struct ftkit_ctx *ctx, const char *call, const char *name);
@@ -90,6 +97,10 @@ static inline bool ftk_region_is_note(const struct ftk_region *r)
 static inline bool ftk_region_is_late(const struct ftk_region *r)
 {
     return r->system && r->system->late;
+}
+static inline bool ftk_region_has_pieces(const struct ftk_region *r)
+{
+    return r->system && r->system->pack_piece;
 }
 static inline bool ftk_region_may_lack(const struct ftk_region *r)
 {

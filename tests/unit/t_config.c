@@ -146,6 +146,10 @@ static void put_log_dir(struct ftk_config *c)
 {
     snprintf(c->log_dir, sizeof c->log_dir, "/tmp");
 }
+static void put_files_dir(struct ftk_config *c)
+{
+    snprintf(c->files_dir, sizeof c->files_dir, "/dev/shm/me");
+}
 static void put_local_dir(struct ftk_config *c)
 {
     snprintf(c->local_dir, sizeof c->local_dir, "/local/me");
@@ -220,6 +224,7 @@ static const struct sample {
     { "log", "contexts", "33", "FTKIT_LOG_CONTEXTS", put_log_contexts },
     { "log", "memory", "500MB", "FTKIT_LOG_MEMORY", put_log_memory },
     { "log", "directory", "/tmp", "FTKIT_LOG_DIRECTORY", put_log_dir },
+    { "files", "directory", "/dev/shm/me", "FTKIT_FILES_DIRECTORY", put_files_dir },
     { "replicas", "count", "3", "FTKIT_REPLICAS_COUNT", put_replicas },
     { "replicas", "compare", "messages", "FTKIT_REPLICAS_COMPARE", put_replica_compare },
     { "replicas", "output", "all", "FTKIT_REPLICAS_OUTPUT", put_replica_output },
@@ -333,6 +338,7 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_int_equal(a->log_contexts, b->log_contexts);
     assert_true(a->log_memory == b->log_memory);
     assert_string_equal(a->log_dir, b->log_dir);
+    assert_string_equal(a->files_dir, b->files_dir);
     assert_int_equal(a->ranks_per_node, b->ranks_per_node);
     assert_int_equal(a->spares, b->spares);
     assert_int_equal(a->spares_exit, b->spares_exit);
@@ -1205,7 +1211,7 @@ static void t_print_text(void **state)
     assert_non_null(strstr(text, "\ntimeout = 60s\n"));
     assert_non_null(strstr(text, "\nevents =\n"));
     assert_int_equal(lines_with(text, "\n[recover]\n"), 1);
-    assert_int_equal(values_in(text) + 8, COUNT(samples)); /* eight are empty */
+    assert_int_equal(values_in(text) + 9, COUNT(samples)); /* nine are empty */
     free(text);
     cfg.scheme = 99; /* not from ftk_config_load(): better no file than a wrong one */
     f = tmpfile();

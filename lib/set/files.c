@@ -1,0 +1,303 @@
+/* Regions of files (see files.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A region has a scratch directory.  With callbacks the directory is empty outside of a set and a
+ * restore.  Without callbacks the program has the directory between its calls, and `held` says
+ * whose files are in it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files.h"
+#include "region.h"
+#include "store/archive.h"
+#include "store/scratch.h"
+
+enum held {
+    HELD_NOTHING,
+    HELD_BEGUN,   /* between ftkit_files_begin() and ftkit_files_end() */
+    HELD_GIVEN,   /* for the next call of ftkit_checkpoint() */
+    HELD_TAKEN,   /* the same; a set that is not committed yet has them */
+    HELD_RESTORED /* of a set, for ftkit_files_read() */
+};
+
+struct files {
+    struct ftkit_ctx *ctx;
+    char name[FTKIT_NAME_MAX + 1];
+    bool calls; /* without callbacks */
+    ftkit_files ops;
+    void *arg;
+    struct ftk_scratch scratch;
+    struct ftk_archive *archive; /* of the set that is written; or NULL */
+    enum held held;
+    uint64_t until; /* given: the last call of ftkit_checkpoint() for which the files are right */
+};
+
+/* Add the name of the region to an error. */
+static int of(const struct files *f, int rc)
+{
+    char why[FTK_DETAIL_MAX];
+    if (rc == FTKIT_OK)
+        return rc;
+    snprintf(why, sizeof why, "%s", ftk_detail_text());
+    return ftk_fail(rc, "files '%s': %s", f->name, why);
+}
+
+static void drop_archive(struct files *f)
+{
+    ftk_archive_free(f->archive);
+    f->archive = NULL;
+}
+
+/* Empty the directory where an error would be too late for the set. */
+static void clean(struct files *f)
+{
+    if (ftk_scratch_empty(&f->scratch) != FTKIT_OK)
+        ftk_report(FTKIT_WARNING, "files '%s': %s", f->name, ftk_detail_text());
+}
+
+/* ---- a set --------------------------------------------------------------------------- */
+
+static int write_by_callback(struct files *f)
+{
+    int rc = ftk_scratch_empty(&f->scratch);
+    if (rc != FTKIT_OK)
+        return of(f, rc);
+    (void)FTK_FAULT("files.write");
+    int bad = f->ops.write(f->arg, f->scratch.path);
+    return bad == 0
+               ? FTKIT_OK
+               : ftk_fail(FTKIT_ERR_CALLBACK, "write() of files '%s' returned %d", f->name, bad);
+}
+
+/* The first set of a loop with ftkit_step(), in whose call the program cannot have given files. */
+static bool is_first_of_step(struct ftkit_ctx *ctx)
+{
+    return ctx->committed == 0 && ctx->loop.at == FTK_LOOP_NONE && ftk_region_has_step(ctx);
+}
+
+static int check_given(const struct files *f)
+{
+    if (f->held == HELD_GIVEN || f->held == HELD_TAKEN)
+        if (f->ctx->policy.calls <= f->until)
+            return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_STATE,
+        "files '%s': %s. Rule: if ftkit_due(), the program writes the files between "
+        "ftkit_files_begin() and ftkit_files_end(), and calls ftkit_checkpoint() next",
+        f->name,
+        f->held == HELD_BEGUN      ? "a set is due before ftkit_files_end()"
+        : f->held == HELD_GIVEN    ? "a set is due, and the files are of an earlier call"
+        : f->held == HELD_RESTORED ? "a set is due, and the files are those of the last restore"
+                                   : "a set is due, and there are no files for it");
+}
+
+static int measure(void *arg, size_t *bytes)
+{
+    struct files *f = arg;
+    int rc = FTKIT_OK;
+    drop_archive(f);
+    const bool absent = f->calls && f->held == HELD_NOTHING && is_first_of_step(f->ctx);
+    if (!absent)
+        rc = f->calls ? check_given(f) : write_by_callback(f);
+    if (rc == FTKIT_OK)
+        rc = of(f, ftk_archive_scan(absent ? NULL : f->scratch.path, &f->archive));
+    (void)FTK_FAULT("files.scanned");
+    if (rc == FTKIT_OK)
+        *bytes = ftk_archive_bytes(f->archive);
+    else if (!f->calls)
+        clean(f);
+    return rc;
+}
+
+/* The archive is packed, or cannot be. */
+static void end_pack(struct files *f)
+{
+    drop_archive(f);
+    if (!f->calls)
+        clean(f);
+    else if (f->held == HELD_GIVEN)
+        f->held = HELD_TAKEN;
+}
+
+static int pack_piece(void *arg, char *to, size_t at, size_t bytes)
+{
+    struct files *f = arg;
+    if (!f->archive)
+        return ftk_fail(FTKIT_ERR_IO, "files '%s' could not be taken", f->name);
+    (void)FTK_FAULT("files.take");
+    const size_t all = ftk_archive_bytes(f->archive);
+    int rc = of(f, ftk_archive_read(f->archive, to, at, bytes));
+    if (rc != FTKIT_OK || at + bytes == all)
+        end_pack(f);
+    return rc;
+}
+
+static int pack(void *arg, void *buf, size_t bytes)
+{
+    return pack_piece(arg, buf, 0, bytes);
+}
+
+/* ---- a restore ----------------------------------------------------------------------- */
+
+static int read_by_callback(struct files *f)
+{
+    int bad = f->ops.read(f->arg, f->scratch.path);
+    clean(f);
+    return bad == 0
+               ? FTKIT_OK
+               : ftk_fail(FTKIT_ERR_CALLBACK, "read() of files '%s' returned %d", f->name, bad);
+}
+
+static int unpack(void *arg, const void *buf, size_t bytes)
+{
+    struct files *f = arg;
+    bool absent = false;
+    drop_archive(f);
+    int rc = ftk_scratch_empty(&f->scratch);
+    f->held = HELD_NOTHING;
+    (void)FTK_FAULT("files.restore");
+    if (rc == FTKIT_OK)
+        rc = ftk_archive_unpack(buf, bytes, f->scratch.path, &absent);
+    if (rc != FTKIT_OK) {
+        rc = of(f, rc);
+        clean(f);
+        return rc;
+    }
+    (void)FTK_FAULT("files.read");
+    if (!f->calls)
+        return read_by_callback(f);
+    f->held = absent ? HELD_NOTHING : HELD_RESTORED;
+    return FTKIT_OK;
+}
+
+/* ---- registration -------------------------------------------------------------------- */
+
+static void release(void *arg)
+{
+    struct files *f = arg;
+    drop_archive(f);
+    ftk_scratch_remove(&f->scratch);
+}
+
+static const struct ftk_system_region files_region = {
+    .ops = { sizeof(ftkit_serializer), measure, pack, unpack },
+    .pack_piece = pack_piece,
+    .release = release,
+};
+
+void ftk_files_committed(struct ftkit_ctx *ctx)
+{
+    for (int i = 0; i < ctx->regions.n; i++) {
+        struct files *f = ctx->regions.list[i].arg;
+        if (ctx->regions.list[i].system != &files_region || f->held != HELD_TAKEN)
+            continue;
+        f->held = HELD_NOTHING;
+        clean(f);
+    }
+}
+
+static int check_ops(const struct ftkit_ctx *ctx, const ftkit_files *ops)
+{
+    if (!ops && ctx->cfg.replicas > 1) /* a set may put the state of one replica right */
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "ftkit_register_files: replicas (replicas.count) need files with callbacks: a replica "
+            "that differs reads its files inside of ftkit_checkpoint()");
+    if (!ops || (ops->size >= sizeof *ops && ops->write && ops->read))
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_ARG, "ftkit_register_files: callbacks missing, or size not set");
+}
+
+int ftkit_register_files(ftkit_ctx *ctx, const char *name, const ftkit_files *ops, void *arg)
+{
+    struct files *f = NULL;
+    int rc = ftk_region_check_new(ctx, "ftkit_register_files", name);
+    if (rc == FTKIT_OK)
+        rc = check_ops(ctx, ops);
+    if (rc == FTKIT_OK && !(f = calloc(1, sizeof *f)))
+        rc = ftk_fail(FTKIT_ERR_NOMEM, "ftkit_register_files");
+    if (rc != FTKIT_OK)
+        return ftk_done(ctx, rc);
+    f->ctx = ctx;
+    f->calls = !ops;
+    if (ops)
+        f->ops = *ops;
+    f->arg = arg;
+    snprintf(f->name, sizeof f->name, "%s", name);
+    rc = of(f, ftk_scratch_make(ctx->cfg.files_dir, &f->scratch));
+    if (rc == FTKIT_OK)
+        rc = ftk_region_add_named(ctx, &files_region, name, f);
+    if (rc != FTKIT_OK) {
+        ftk_scratch_remove(&f->scratch);
+        free(f);
+    }
+    return ftk_done(ctx, rc);
+}
+
+/* ---- without callbacks --------------------------------------------------------------- */
+
+static int find(ftkit_ctx *ctx, const char *call, const char *name, struct files **out)
+{
+    int rc = ftk_check_ctx(ctx, call);
+    if (rc == FTKIT_OK && !name)
+        rc = ftk_fail(FTKIT_ERR_ARG, "%s: the name is NULL", call);
+    if (rc != FTKIT_OK)
+        return rc;
+    const struct ftk_region *r = ftk_region_find(ctx, name);
+    if (!r || r->system != &files_region)
+        return ftk_fail(FTKIT_ERR_NOT_FOUND, "%s: no files '%.63s' are registered", call, name);
+    *out = r->arg;
+    if (!(*out)->calls)
+        return ftk_fail(FTKIT_ERR_STATE, "%s: files '%s' have callbacks", call, name);
+    return FTKIT_OK;
+}
+
+static int copy_path(const struct files *f, const char *call, char *dir, size_t room)
+{
+    if (!dir)
+        return ftk_fail(FTKIT_ERR_ARG, "%s: dir is NULL", call);
+    const size_t n = strlen(f->scratch.path) + 1;
+    if (n > room)
+        return ftk_fail(
+            FTKIT_ERR_SIZE, "%s: the path has %zu bytes, and dir has %zu", call, n, room);
+    memcpy(dir, f->scratch.path, n);
+    return FTKIT_OK;
+}
+
+int ftkit_files_begin(ftkit_ctx *ctx, const char *name, char *dir, size_t room)
+{
+    struct files *f = NULL;
+    int rc = find(ctx, "ftkit_files_begin", name, &f);
+    if (rc == FTKIT_OK)
+        rc = copy_path(f, "ftkit_files_begin", dir, room);
+    if (rc == FTKIT_OK)
+        rc = of(f, ftk_scratch_empty(&f->scratch));
+    if (rc == FTKIT_OK)
+        f->held = HELD_BEGUN;
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_files_end(ftkit_ctx *ctx, const char *name, int ok)
+{
+    struct files *f = NULL;
+    int rc = find(ctx, "ftkit_files_end", name, &f);
+    if (rc == FTKIT_OK && ok && f->held != HELD_BEGUN)
+        rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_files_end: no ftkit_files_begin() of '%s'", f->name);
+    if (rc != FTKIT_OK)
+        return ftk_done(ctx, rc);
+    f->held = ok ? HELD_GIVEN : HELD_NOTHING;
+    /* the first call after a restore counts twice, if it stands at the bottom of the loop */
+    f->until = ctx->policy.calls + 1 + (ctx->first_call && ctx->restored > 0);
+    return ftk_done(ctx, ok ? FTKIT_OK : of(f, ftk_scratch_empty(&f->scratch)));
+}
+
+int ftkit_files_read(ftkit_ctx *ctx, const char *name, char *dir, size_t room)
+{
+    struct files *f = NULL;
+    int rc = find(ctx, "ftkit_files_read", name, &f);
+    if (rc == FTKIT_OK && f->held != HELD_RESTORED)
+        return FTKIT_NO_SET;
+    if (rc == FTKIT_OK)
+        rc = copy_path(f, "ftkit_files_read", dir, room);
+    return ftk_done(ctx, rc);
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/perl
+# Files that the program writes itself are a part of every set: they survive the loss of ranks and of
+# the job, in each scheme and place, with the log, lines apart and replicas; what a set does not take
+# is refused by name; and nothing is left in the memory file system.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Fcntl qw(:flock);
+use File::Temp qw(tempdir);
+use Test::More;
+
+ulfm_only();
+my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
+my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
+my %log = (%memory, FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAM_SIZE => 2);
+my $number = 0;
+my $right; # the result of an undisturbed run
+
+my $place = tempdir('ftkit-test-XXXXXXXX', DIR => '/dev/shm', CLEANUP => 1);
+
+# The job ends well, with the result of an undisturbed run, and no directory of a process is left.
+# said => what the log has; result => another end of the result.
+sub saves
+{
+    my ($name, %o) = @_;
+    my ($mode, $said, $end) = (delete $o{mode} // 'callbacks', delete $o{said}, delete $o{result});
+    my $work = sprintf '%s/files%02d', scratch(), ++$number;
+    my $j = job(program => build() . '/mpi/files', keep => $work,
+        args => [ '-o', "$work/out", $mode ], spares => $o{fault} ? 1 : 0, %o,
+        env => { FTKIT_FILES_DIRECTORY => $place, %memory, %{ $o{env} // {} } });
+    my @bad;
+    my $result = $j->{result} =~ s/\n//r;
+    $right //= $result;
+    push @bad, "exit code $j->{rc}" if $j->{rc} != 0;
+    push @bad, "another result: '$result', not '$right'" if $result ne $right . ($end // '');
+    push @bad, 'no fault came to pass' if $o{fault} && !@{ $j->{faults} };
+    push @bad, "nobody said $said" if $said && $j->{log} !~ $said;
+    my @left = glob "$place/*";
+    push @bad, "left: @left" if @left;
+    ok(!@bad, $name) or diag("$name: ", join("\n", @bad), "\n", substr $j->{log}, 0, 5000);
+    system 'rm', '-rf', @left if @left;
+    return $j;
+}
+
+# Whether no living process has the directory.
+sub is_left
+{
+    my ($path) = @_;
+    open my $dir, '<', $path or return 0;
+    return flock $dir, LOCK_EX | LOCK_NB;
+}
+
+# Several faults, each with a spare.
+sub dies { return (fault => join(',', map {"$_:kill"} @_), spares => scalar @_) }
+
+my %shared = (FTKIT_LEVEL_MEMORY_PLACE => 'shared');
+my %xor = (FTKIT_LEVEL_MEMORY_SCHEME => 'xor');
+my %rs = (FTKIT_LEVEL_MEMORY_SCHEME => 'rs');
+basis(sub { saves('undisturbed') });
+saves('without callbacks', mode => 'calls');
+saves('... and files that no set takes', mode => 'early');
+
+# a rank is lost at any moment
+saves('lost in a step', dies('app.step:0:18'));
+saves('lost before it writes', dies('files.write:1:3'), env => { %xor, %shared });
+saves('lost between writing and taking', dies('files.scanned:2:4'), env => \%rs);
+saves('lost while files are taken', dies('files.take:3:6'), env => \%xor);
+saves('lost when the set is committed', dies('ckpt.voted:1:3'));
+saves('lost before the first set', dies('files.take:2:1'));
+saves('two losses, the second in the restore', dies('app.step:1:18', 'files.read:2:1'));
+saves('without callbacks: lost in a step', mode => 'calls', dies('app.step:2:18'));
+saves('without callbacks: lost while all write', mode => 'calls', dies('app.wrote:1:3'));
+saves('without callbacks: lost while files are taken', mode => 'early', dies('files.take:0:5'),
+    env => \%xor);
+saves('without callbacks: back to the first set', mode => 'calls', dies('app.step:3:3'));
+saves('without callbacks: lost in the vote of ftkit_due', mode => 'calls', dies('vote.wait:1:9'),
+    env => { FTKIT_CHECKPOINT_PERIOD => '1ms', FTKIT_CHECKPOINT_REACT => '1ms' });
+
+# the whole job is lost
+my %end = (run => [], env => { FTKIT_RECOVER_SUPPLY => 'end', %files,
+    FTKIT_LEVEL_HDF5_ENABLED => 'true' }, fault => 'app.step:1:18:kill');
+saves('relaunched from HDF5', %end, spares => 0);
+saves('without callbacks: relaunched from HDF5', %end, spares => 0, mode => 'calls');
+saves('relaunched from slots', %end, spares => 0,
+    env => { %{ $end{env} }, %shared, %xor, FTKIT_LEVEL_HDF5_ENABLED => 'false' });
+
+# the message log: the lost team alone restores
+saves('the log', dies('app.step:1:18'), env => \%log);
+saves('the log, without callbacks', mode => 'asks', dies('app.step:1:18'),
+    env => { %log, FTKIT_CHECKPOINT_PERIOD => '1000 calls' });
+saves('lines apart', dies('app.step:2:18'), env => { %log, FTKIT_CHECKPOINT_LINE => 'apart' });
+saves('replicas', n => 2, dies('app.step:1:18'),
+    env => { %log, FTKIT_REPLICAS_COUNT => 2, FTKIT_LOG_TEAM_SIZE => 1 });
+
+# what a set does not take; the last set holds
+saves("a $_->[0]", mode => $_->[0], result => ", $_->[2] errors, the last -9",
+    said => qr/files 'restart': $_->[1]; a set takes files and directories alone/)
+    for [ 'link', 'sub\/away is a symbolic link', 7 ], [ 'pipe', 'pipe is a named pipe', 7 ];
+saves('write fails', mode => 'fails', result => ', 1 errors, the last -23',
+    said => qr/write\(\) of files 'restart' returned 7/);
+saves('a file cannot be read', fault => 'archive.read:1:3:EIO', spares => 0,
+    result => ', 1 errors, the last -20', said => qr/files 'restart': /);
+saves('no files for a set', mode => 'never', said => qr/a set is due, and there are no files for it/,
+    result => ', 18 errors, the last -7');
+{
+    my $j = job(program => build() . '/mpi/files', args => [ '-o', scratch() . '/refused', 'calls' ],
+        spares => 0, env => \%log);
+    like($j->{log}, qr/ftkit_due with the message log \(log.enabled\): ranks that go on/,
+        'ftkit_due says why it is not for jobs with the log');
+}
+
+# the default place, and processes that nobody replaces
+{
+    my $j = job(program => build() . '/mpi/files', args => [ '-o', scratch() . '/plain' ],
+        spares => 0, fault => 'files.take:1:4:kill', env => { FTKIT_RECOVER_SUPPLY => 'end' });
+    isnt($j->{rc}, 0, 'a job is lost');
+    my ($ranks) = scalar @{ $j->{faults} };
+    is($ranks, 1, '... while files are taken');
+    my @left = grep { is_left($_) } glob '/dev/shm/ftkit-files-*';
+    is("@left", '', 'ftkit run removes its files');
+}
+done_testing();

@@ -1,0 +1,271 @@
+/* A solver that saves itself by files of its own: a text, a binary file, and files whose names,
+ * number and lengths change from set to set.  Its state is in no other region.
+ *
+ *   files -o RESULT [MODE]
+ *
+ * The result is the sum of all ranks, and the number of restores by files, by rank 0.
+ *
+ *   callbacks: write and read (default)
+ *   calls:     ftkit_due(), ftkit_files_begin() and ftkit_files_end(); both sides communicate
+ *   early:     the same, and files are also written where no set is due
+ *   asks:      ftkit_request() in place of ftkit_due(); no communication (with the message log)
+ *   never:     no files where a set is due
+ *   link, pipe, open: write leaves something that a set does not take; the result is the error
+ *   fails:     write fails on rank 1 in its second call
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "core/ftk.h"
+#include "ftkit.h"
+
+enum { STEPS = 30, ITEMS = 60000, EVERY = 5 };
+
+struct app {
+    MPI_Comm comm;
+    const char *out, *mode;
+    int step;     /* registered */
+    int restored; /* the step of the files, -1: none */
+    int errors, last_error;
+    int writes;
+    double sum;
+    double x[ITEMS];
+};
+
+static struct app a;
+
+static bool is_mode(const char *mode)
+{
+    return strcmp(a.mode, mode) == 0;
+}
+
+static double sum_of(double mine)
+{
+    double all = 0;
+    (void)MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, a.comm);
+    return all;
+}
+
+static const char *in(const char *dir, const char *name)
+{
+    static char path[4][4096];
+    static unsigned turn;
+    char *p = path[turn++ % 4];
+    snprintf(p, sizeof path[0], "%s/%s", dir, name);
+    return p;
+}
+
+/* The name of a file that only sets of some steps have. */
+static const char *changing(const char *dir, int step)
+{
+    char name[64];
+    snprintf(name, sizeof name, "sub/of-step-%d", step);
+    return in(dir, name);
+}
+
+static int write_data(const char *path, const void *data, size_t bytes)
+{
+    FILE *f = fopen(path, "w");
+    if (!f)
+        return -1;
+    const size_t done = fwrite(data, 1, bytes, f);
+    return fclose(f) == 0 && done == bytes ? 0 : -1;
+}
+
+static int read_data(const char *path, void *data, size_t bytes)
+{
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return -1;
+    const size_t done = fread(data, 1, bytes, f);
+    const bool end = fgetc(f) == EOF;
+    return fclose(f) == 0 && done == bytes && end ? 0 : -1;
+}
+
+/* The part of the text that changes with the step: its length does, too. */
+static int write_text(const char *path)
+{
+    FILE *f = fopen(path, "w");
+    if (!f)
+        return -1;
+    int rc = fprintf(f, "%d %.17g\n", a.step, a.sum) > 0 ? 0 : -1;
+    for (int i = 0; i < a.step; i++)
+        rc |= fprintf(f, "line %d\n", i) > 0 ? 0 : -1;
+    return fclose(f) == 0 ? rc : -1;
+}
+
+static int read_text(const char *path)
+{
+    int lines = 0, c;
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return -1;
+    int rc = fscanf(f, "%d %lg\n", &a.restored, &a.sum) == 2 ? 0 : -1;
+    while ((c = fgetc(f)) != EOF)
+        lines += c == '\n';
+    (void)fclose(f);
+    return rc == 0 && lines == a.restored ? 0 : -1;
+}
+
+static void leave_rubbish(const char *dir)
+{
+    if (me == 1 && is_mode("link"))
+        EQUAL(0, symlink("/etc", in(dir, "sub/away")));
+    if (me == 1 && is_mode("pipe"))
+        EQUAL(0, mkfifo(in(dir, "pipe"), 0600));
+}
+
+static int write_files(void *arg, const char *dir)
+{
+    (void)arg;
+    struct stat st;
+    TRUE(stat(dir, &st) == 0 && S_ISDIR(st.st_mode));
+    TRUE(stat(in(dir, "x.bin"), &st) != 0); /* it is empty */
+    if (is_mode("fails") && me == 1 && ++a.writes == 2)
+        return 7;
+    int rc = mkdir(in(dir, "sub"), 0755) | mkdir(in(dir, "nothing"), 0755);
+    rc |= write_text(in(dir, "step.txt"));
+    rc |= write_data(in(dir, "x.bin"), a.x, sizeof a.x);
+    if (a.step % 2)
+        rc |= write_data(changing(dir, a.step), a.x, 8 * (size_t)(a.step + me));
+    leave_rubbish(dir);
+    return rc;
+}
+
+static int read_files(void *arg, const char *dir)
+{
+    double part[STEPS + 64];
+    struct stat st;
+    (void)arg;
+    memset(a.x, 0, sizeof a.x);
+    int rc = read_text(in(dir, "step.txt"));
+    rc |= read_data(in(dir, "x.bin"), a.x, sizeof a.x);
+    rc |= stat(in(dir, "nothing"), &st) != 0 || !S_ISDIR(st.st_mode);
+    const size_t bytes = 8 * (size_t)(a.restored + me);
+    if (a.restored % 2 && rc == 0)
+        rc |= read_data(changing(dir, a.restored), part, bytes) || memcmp(part, a.x, bytes) != 0;
+    else
+        rc |= stat(changing(dir, a.restored), &st) == 0;
+    return rc;
+}
+
+static void start(void)
+{
+    a.sum = 0;
+    a.restored = -1;
+    for (int i = 0; i < ITEMS; i++)
+        a.x[i] = i % 7 + me;
+}
+
+/* The state is that of the set. */
+static void take_back(ftkit_ctx *ft)
+{
+    char dir[1100];
+    if (is_mode("calls") || is_mode("early") || is_mode("asks")) {
+        int rc = ftkit_files_read(ft, "restart", dir, sizeof dir);
+        EQUAL(FTKIT_OK, rc);
+        EQUAL(0, read_files(NULL, dir));
+        if (!is_mode("asks"))
+            (void)sum_of(1);
+    }
+    EQUAL(a.step, a.restored);
+}
+
+static void give(ftkit_ctx *ft, bool due)
+{
+    char dir[1100];
+    if (!due && !is_mode("early"))
+        return;
+    EQUAL(FTKIT_OK, ftkit_files_begin(ft, "restart", dir, sizeof dir));
+    int rc = write_files(NULL, dir);
+    (void)FTK_FAULT("app.wrote");
+    bool all = is_mode("asks") || sum_of(rc == 0) == n;
+    EQUAL(FTKIT_OK, ftkit_files_end(ft, "restart", rc == 0 && all));
+}
+
+static void prepare(ftkit_ctx *ft)
+{
+    if (is_mode("asks")) {
+        const bool due = a.step % EVERY == 0 && a.step > 0;
+        if (due)
+            EQUAL(FTKIT_OK, ftkit_request(ft, 0));
+        give(ft, due);
+    } else if (is_mode("calls") || is_mode("early")) {
+        int due = ftkit_due(ft);
+        if (due < 0)
+            fprintf(stderr, "rank %d: ftkit_due: %s\n", me, ftkit_detail(ft));
+        TRUE(due >= 0);
+        give(ft, due);
+    }
+}
+
+static void body(ftkit_ctx *ft, int rc)
+{
+    if (rc < 0) {
+        fprintf(stderr, "rank %d: %s: %s\n", me, ftkit_strerror(rc), ftkit_detail(ft));
+        a.errors++;
+        a.last_error = rc;
+    }
+    if (rc == FTKIT_NO_SET)
+        start();
+    if (rc == FTKIT_ROLLED_BACK)
+        take_back(ft);
+    if (a.step >= STEPS) {
+        EQUAL(FTKIT_OK, ftkit_end(ft));
+        return;
+    }
+    (void)FTK_FAULT("app.step");
+    const double mean = sum_of(a.x[a.step]) / n;
+    for (int i = 0; i < ITEMS; i++)
+        a.x[i] = 0.5 * a.x[i] + mean + i % (a.step + 2);
+    a.sum += mean;
+    a.step++;
+    prepare(ft);
+}
+
+static void tell(void)
+{
+    const double all = sum_of(a.x[7] + a.x[ITEMS - 1] + a.sum), errors = sum_of(a.errors != 0);
+    if (me != 0)
+        return;
+    FILE *f = fopen(a.out, "w");
+    TRUE(f != NULL);
+    TRUE(fprintf(f, "%d steps, sum %.17g", a.step, all) > 0);
+    if (errors > 0)
+        TRUE(fprintf(f, ", %d errors, the last %d", a.errors, a.last_error) > 0);
+    TRUE(fputc('\n', f) == '\n');
+    EQUAL(0, fclose(f));
+}
+
+int main(int argc, char **argv)
+{
+    const ftkit_files ops = { sizeof ops, write_files, read_files };
+    ftkit_ctx *ft;
+    int rc;
+    a.out = argc > 2 ? argv[2] : "out";
+    a.mode = argc > 3 ? argv[3] : "callbacks";
+    MPI_Init(&argc, &argv);
+    if (ftkit_open(MPI_COMM_WORLD, NULL, &ft) != FTKIT_OK)
+        return 1;
+    EQUAL(FTKIT_OK, ftkit_bind_comm(ft, &a.comm));
+    MPI_Comm_rank(a.comm, &me);
+    MPI_Comm_size(a.comm, &n);
+    const bool calls = is_mode("calls") || is_mode("early") || is_mode("asks") || is_mode("never");
+    EQUAL(FTKIT_OK, ftkit_register_replicated(ft, "step", &a.step, 1, MPI_INT));
+    EQUAL(FTKIT_OK, ftkit_register_files(ft, "restart", calls ? NULL : &ops, &a));
+    start();
+    while (ftkit_step(ft, &rc))
+        body(ft, rc);
+    if (rc < 0)
+        fprintf(stderr, "rank %d: %s: %s\n", me, ftkit_strerror(rc), ftkit_detail(ft));
+    else
+        tell();
+    int closed = ftkit_close(&ft);
+    MPI_Finalize();
+    return rc < 0 || closed < 0;
+}
