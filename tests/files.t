@@ -83,7 +83,23 @@ saves('without callbacks: lost in the vote of ftkit_due', mode => 'calls', dies(
 # the whole job is lost
 my %end = (run => [], env => { FTKIT_RECOVER_SUPPLY => 'end', %files,
     FTKIT_LEVEL_HDF5_ENABLED => 'true' }, fault => 'app.step:1:18:kill');
-saves('relaunched from HDF5', %end, spares => 0);
+{
+    my $j = saves('relaunched from HDF5', %end, spares => 0);
+    my @export = ('export', '--format', 'files', '-o', "$j->{dir}/files", $j->{dir}, 'newest');
+    my ($code, undef, $errors) = command(@export, '--rank', 2, 'restart');
+    is($code, 0, 'ftkit export --format files') or diag($errors);
+    like(slurp("$j->{dir}/files/step.txt"), qr/^(\d+) .*\n(?:line .*\n)+$/, '... the text');
+    is(-s "$j->{dir}/files/x.bin", 480000, '... the binary file');
+    ok(-d "$j->{dir}/files/nothing", '... an empty directory');
+    ($code, undef, $errors) = command(@export, '--rank', 2, 'restart');
+    is("$code $errors", "1 ftkit export: $j->{dir}/files: File exists\n", '... replaces nothing');
+    ($code, undef, $errors) = command(@export[0 .. 2], '-o', "$j->{dir}/2", @export[5, 6], 'restart');
+    is("$code $errors", "2 ftkit export: each rank has files of its own: add --rank\n", '... of a rank');
+    ($code, undef, $errors) = command(@export[0 .. 2], '-o', "$j->{dir}/2", @export[5, 6], '--rank', 0,
+        'step');
+    is("$code $errors", "1 ftkit export: 'step' has no files\n", '... of another region');
+    is(join(' ', glob "$j->{dir}/2*"), '', '... and leaves nothing then');
+}
 saves('without callbacks: relaunched from HDF5', %end, spares => 0, mode => 'calls');
 saves('relaunched from slots', %end, spares => 0,
     env => { %{ $end{env} }, %shared, %xor, FTKIT_LEVEL_HDF5_ENABLED => 'false' });

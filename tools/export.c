@@ -35,6 +35,8 @@ void ftk_export_usage(FILE *out)
           "the\n"
           "                  default\n"
           "  --format raw    the values alone, little-endian, the last index fastest\n"
+          "  --format files  the files of a region of files (ftkit_register_files()); FILE is a\n"
+          "                  new directory for them\n"
           "  --context NAME  the context, when there are several in DIR\n"
           "  --progress      show the progress on standard error, also when it is no terminal\n"
           "\n"
@@ -381,6 +383,11 @@ static int export_file(struct export *x, const char *path, uint64_t bytes)
     return r.code;
 }
 
+static bool is_of_files(const struct ftk_opts *o)
+{
+    return o->format && strcmp(o->format, "files") == 0;
+}
+
 static int export_set(const struct ftk_where *w, uint64_t set, const struct ftk_opts *o)
 {
     struct ftk_manifest m;
@@ -399,9 +406,14 @@ static int export_set(const struct ftk_where *w, uint64_t set, const struct ftk_
         ftk_tool_say("there is no rank %d: set %" PRIu64 " has the ranks 0 to %" PRIu32, o->rank,
             set, m.nranks - 1);
         code = TOOL_USAGE;
+    } else if (is_of_files(o) && o->rank < 0 && m.nranks > 1) {
+        ftk_tool_say("each rank has files of its own: add --rank");
+        code = TOOL_USAGE;
     } else {
         (void)ftk_sets_examine(w->dir, w->contexts[0], set, &e); /* for its size */
-        code = export_file(&x, o->output, e.bytes);
+        code = is_of_files(o) ? ftk_export_files(
+                   w->dir, &m, x.region, o->rank < 0 ? 0 : (uint32_t)o->rank, o->output, e.bytes)
+                              : export_file(&x, o->output, e.bytes);
     }
     ftk_manifest_free(&m);
     return code;
@@ -421,9 +433,10 @@ int ftk_export_main(int argc, char **argv)
         return code;
     if (!o.output)
         return ftk_usage_wrong(ftk_export_usage, "-o FILE is missing: the file to write");
-    if (o.format && strcmp(o.format, "npy") != 0 && strcmp(o.format, "raw") != 0)
+    if (o.format && strcmp(o.format, "npy") != 0 && strcmp(o.format, "raw") != 0
+        && !is_of_files(&o))
         return ftk_usage_wrong(
-            ftk_export_usage, "--format is npy or raw, not '%s'", ftk_tool_why(o.format));
+            ftk_export_usage, "--format is npy, raw or files, not '%s'", ftk_tool_why(o.format));
     if (ftk_set_number(o.args[1], &set) != 0)
         return TOOL_USAGE;
     code = ftk_where_find(o.args[0], o.context, &w);
