@@ -122,6 +122,8 @@ saves('a file cannot be read', fault => 'archive.read:1:3:EIO', spares => 0,
     result => ', 1 errors, the last -20', said => qr/files 'restart': /);
 saves('no files for a set', mode => 'never', said => qr/a set is due, and there are no files for it/,
     result => ', 18 errors, the last -7');
+saves('files of an earlier call', mode => 'stale', said => qr/a set is due, and the files are of an earlier call/,
+    result => ', 2 errors, the last -7');
 {
     my $j = job(program => build() . '/mpi/files', args => [ '-o', scratch() . '/refused', 'calls' ],
         spares => 0, env => \%log);

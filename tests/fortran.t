@@ -168,6 +168,21 @@ unlike($out, qr/still here/, '... at once');
     }
 }
 
+# ---- restart files -----------------------------------------------------------------------
+
+SKIP: {
+    skip 'needs an MPI with ULFM', 3 if ($ENV{MPI_KIND} // 'ulfm') ne 'ulfm';
+    my %o = (program => "$build/ftests/files", n => 2, env => { FTKIT_LEVEL_HDF5_ENABLED => 'false' });
+    my $j = job(%o, args => ['calls'], spares => 0);
+    my ($result) = $j->{log} =~ /(files: step 20, .*)/;
+    is($j->{rc}, 0, 'restart files of a program in Fortran') or diag($j->{log});
+    for my $case (['callbacks', 'files.take:1:3:kill'], ['calls', 'files.scanned:0:3:kill']) {
+        $j = job(%o, args => [ $case->[0] ], fault => $case->[1]);
+        ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && index($j->{log}, $result // '-') >= 0,
+            "... a rank is killed: $case->[0]") or diag($j->{log});
+    }
+}
+
 # ---- failures ----------------------------------------------------------------------------
 
 SKIP: {

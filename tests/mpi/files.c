@@ -10,6 +10,7 @@
  *   early:     the same, and files are also written where no set is due
  *   asks:      ftkit_request() in place of ftkit_due(); no communication (with the message log)
  *   never:     no files where a set is due
+ *   stale:     files at other calls than the one before a set
  *   link, pipe, open: write leaves something that a set does not take; the result is the error
  *   fails:     write fails on rank 1 in its second call
  *
@@ -33,6 +34,8 @@ struct app {
     int restored; /* the step of the files, -1: none */
     int errors, last_error;
     int writes;
+    bool due; /* what ftkit_due() has said */
+    uint64_t committed;
     double sum;
     double x[ITEMS];
 };
@@ -188,6 +191,17 @@ static void give(ftkit_ctx *ft, bool due)
     EQUAL(FTKIT_OK, ftkit_files_end(ft, "restart", rc == 0 && all));
 }
 
+/* A call has written a set if, and only if, ftkit_due() has said so. */
+static void check_due(ftkit_ctx *ft, int rc)
+{
+    ftkit_info info = { .size = sizeof info };
+    EQUAL(FTKIT_OK, ftkit_query(ft, &info));
+    if (rc == FTKIT_OK && is_mode("calls"))
+        EQUAL(a.due, info.committed != a.committed);
+    a.committed = info.committed;
+    a.due = false;
+}
+
 static void prepare(ftkit_ctx *ft)
 {
     if (is_mode("asks")) {
@@ -200,7 +214,10 @@ static void prepare(ftkit_ctx *ft)
         if (due < 0)
             fprintf(stderr, "rank %d: ftkit_due: %s\n", me, ftkit_detail(ft));
         TRUE(due >= 0);
+        a.due = due;
         give(ft, due);
+    } else if (is_mode("stale")) {
+        give(ft, a.step % EVERY == 2);
     }
 }
 
@@ -211,6 +228,7 @@ static void body(ftkit_ctx *ft, int rc)
         a.errors++;
         a.last_error = rc;
     }
+    check_due(ft, rc);
     if (rc == FTKIT_NO_SET)
         start();
     if (rc == FTKIT_ROLLED_BACK)
@@ -255,7 +273,8 @@ int main(int argc, char **argv)
     EQUAL(FTKIT_OK, ftkit_bind_comm(ft, &a.comm));
     MPI_Comm_rank(a.comm, &me);
     MPI_Comm_size(a.comm, &n);
-    const bool calls = is_mode("calls") || is_mode("early") || is_mode("asks") || is_mode("never");
+    const bool calls = is_mode("calls") || is_mode("early") || is_mode("asks") || is_mode("never")
+                       || is_mode("stale");
     EQUAL(FTKIT_OK, ftkit_register_replicated(ft, "step", &a.step, 1, MPI_INT));
     EQUAL(FTKIT_OK, ftkit_register_files(ft, "restart", calls ? NULL : &ops, &a));
     start();

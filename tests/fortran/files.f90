@@ -1,0 +1,106 @@
+! Restart files of a program in Fortran: by callbacks, and by calls of the program.
+!
+!   files callbacks|calls
+!
+! The state x is in the files alone.  Rank 0 prints the result.
+!
+! SPDX-License-Identifier: BSD-3-Clause
+module state
+    use, intrinsic :: iso_c_binding
+    implicit none
+    integer, target :: step = 0
+    real(8) :: x(500) = 1
+contains
+    integer function save_in(dir) result(status)
+        character(len=*), intent(in) :: dir
+        integer :: unit
+        open (newunit=unit, file=trim(dir)//'/restart', form='unformatted', iostat=status)
+        if (status == 0) write (unit, iostat=status) step, x
+        if (status == 0) close (unit, iostat=status)
+    end function
+
+    integer function load_from(dir) result(status)
+        character(len=*), intent(in) :: dir
+        integer :: unit, its
+        x = -1
+        open (newunit=unit, file=trim(dir)//'/restart', form='unformatted', status='old', &
+            iostat=status)
+        if (status == 0) read (unit, iostat=status) its, x
+        if (status == 0) close (unit, iostat=status)
+    end function
+
+    ! a path that ends with a NUL
+    function path_of(dir) result(path)
+        character(kind=c_char), intent(in) :: dir(*)
+        character(len=:), allocatable :: path
+        integer :: i
+        path = ''
+        do i = 1, 4096
+            if (dir(i) == c_null_char) exit
+            path = path//dir(i)
+        end do
+    end function
+
+    integer(c_int) function write_files(arg, dir) result(status) bind(c)
+        type(c_ptr), value :: arg
+        character(kind=c_char), intent(in) :: dir(*)
+        status = save_in(path_of(dir))
+        if (c_associated(arg)) status = 1 ! it was not given
+    end function
+
+    integer(c_int) function read_files(arg, dir) result(status) bind(c)
+        type(c_ptr), value :: arg
+        character(kind=c_char), intent(in) :: dir(*)
+        status = load_from(path_of(dir))
+        if (c_associated(arg)) status = 1
+    end function
+end module
+
+program files
+    use mpi_f08
+    use ftkit
+    use state
+    implicit none
+    type(ftkit_ctx) :: ft
+    type(MPI_Comm) :: comm
+    character(len=1100) :: dir
+    character(len=20) :: mode
+    integer :: rank, size, ierr
+    real(8) :: sum
+
+    call get_command_argument(1, mode)
+    call MPI_Init()
+    call ftkit_open(MPI_COMM_WORLD, '', ft)
+    call ftkit_bind_comm(ft, comm)
+    call MPI_Comm_rank(comm, rank)
+    call MPI_Comm_size(comm, size)
+    call ftkit_register_replicated(ft, 'step', step)
+    if (mode == 'calls') then
+        call ftkit_register_files(ft, 'restart')
+    else
+        call ftkit_register_files(ft, 'restart', write_files, read_files)
+    end if
+    do while (ftkit_step(ft, ierr))
+        if (ierr == FTKIT_ROLLED_BACK .and. mode == 'calls') then
+            call ftkit_files_read(ft, 'restart', dir, ierr)
+            if (ierr == FTKIT_OK) ierr = load_from(dir)
+            if (ierr /= 0) error stop 'not restored'
+        end if
+        if (step == 20) then
+            call ftkit_end(ft)
+            cycle
+        end if
+        call MPI_Allreduce(x(step + 1) + rank, sum, 1, MPI_DOUBLE_PRECISION, MPI_SUM, comm)
+        x = 0.5d0*x + sum/size
+        step = step + 1
+        if (mode == 'calls') then
+            if (ftkit_due(ft)) then
+                call ftkit_files_begin(ft, 'restart', dir)
+                call ftkit_files_end(ft, 'restart', save_in(dir) == 0)
+            end if
+        end if
+    end do
+    if (ierr == FTKIT_OK .and. rank == 0) print '(a, i0, a, f0.9)', 'files: step ', step, ', ', x(7)
+    call ftkit_close(ft)
+    call MPI_Finalize()
+end program
