@@ -3,15 +3,14 @@
  *
  *   files -o RESULT [MODE]
  *
- * The result is the sum of all ranks, and the number of restores by files, by rank 0.
+ * The result is the sum of all ranks, and the number of errors with the last one, by rank 0.
  *
  *   callbacks: write and read (default)
  *   calls:     ftkit_due(), ftkit_files_begin() and ftkit_files_end(); both sides communicate
  *   early:     the same, and files are also written where no set is due
  *   asks:      ftkit_request() in place of ftkit_due(); no communication (with the message log)
- *   never:     no files where a set is due
  *   stale:     files at other calls than the one before a set
- *   link, pipe, open: write leaves something that a set does not take; the result is the error
+ *   link:      write leaves a symbolic link, which a set does not take
  *   fails:     write fails on rank 1 in its second call
  *
  * SPDX-License-Identifier: BSD-3-Clause */
@@ -119,8 +118,6 @@ static void leave_rubbish(const char *dir)
 {
     if (me == 1 && is_mode("link"))
         EQUAL(0, symlink("/etc", in(dir, "sub/away")));
-    if (me == 1 && is_mode("pipe"))
-        EQUAL(0, mkfifo(in(dir, "pipe"), 0600));
 }
 
 static int write_files(void *arg, const char *dir)
@@ -273,8 +270,7 @@ int main(int argc, char **argv)
     EQUAL(FTKIT_OK, ftkit_bind_comm(ft, &a.comm));
     MPI_Comm_rank(a.comm, &me);
     MPI_Comm_size(a.comm, &n);
-    const bool calls = is_mode("calls") || is_mode("early") || is_mode("asks") || is_mode("never")
-                       || is_mode("stale");
+    const bool calls = is_mode("calls") || is_mode("early") || is_mode("asks") || is_mode("stale");
     EQUAL(FTKIT_OK, ftkit_register_replicated(ft, "step", &a.step, 1, MPI_INT));
     EQUAL(FTKIT_OK, ftkit_register_files(ft, "restart", calls ? NULL : &ops, &a));
     start();
