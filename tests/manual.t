@@ -134,7 +134,7 @@ for my $case (['lst', qr/^ftkit: no command 'lst': did you mean ls\?$/m], ['help
     ['prune --keep 0 .', qr/--keep is 1 or more/], ['prune .', qr/Give --keep N, --incomplete or both/],
     ['show', qr/^ftkit show: DIR is missing\nusage: ftkit show /m], ['show . 1 x', qr/'x' is one argument too many/],
     ['export . 1', qr/REGION is missing/], ['export . 1 x', qr/-o FILE is missing/],
-    ['export . 1 x -o y --format csv', qr/npy or raw, not 'csv'/], ['ls --slots --context x', qr/no use for --context/],
+    ['export . 1 x -o y --format csv', qr/npy, raw or files, not 'csv'/], ['ls --slots --context x', qr/no use for --context/],
     ['show . x', qr/not the number of a set \(`ftkit ls` lists them\)/], ['teams x', qr/one of --size, --teams and --file/],
     ['run ./x', qr/-n N is missing/], ['run -n 4', qr/PROGRAM is missing/],
     ['run --spars 1 -n 2 ./x', qr/did you mean --spares\?/], ['run --mca x', qr/--mca takes 2 values/])
@@ -185,7 +185,7 @@ my @cases = ([[$sets, 'show', 'd', ''], '12 7 newest'], [[$sets, 'verify', '--js
     [[$sets, 'export', '--rank', '1', 'd', '12', ''], 'a\\ b u'], [[$sets, 'export', 'd', '7', ''], ''],
     [['v'], 'verify version'], [['ls', '--'], '--context --help --json --slots'],
     [['ls', 'di'], 'dir.d'], [['config', 'di'], 'dir.d dir.txt'], [['help', 'ver'], 'verify version'],
-    [['export', '--format', ''], 'npy raw'], [['export', '--format', '=', 'r'], 'raw'],
+    [['export', '--format', ''], 'files npy raw'], [['export', '--format', '=', 'r'], 'raw'],
     [['export', '-o', 'di'], 'dir.d dir.txt'], [['export', '--rank', ''], ''],
     [['verify', '--context', 'a', 'di'], 'dir.d'], [['show', 'dir.d', 'n'], 'newest'],
     [['verify', 'dir.d', '3', 'n'], 'newest'], [['ls', 'dir.d', 'di'], ''],
@@ -243,7 +243,7 @@ END
         my %seen = map { s/=$//r => 1 } split /\n/, slurp("$tmp/words");
         return join ' ', sort keys %seen;
     };
-    for my $case (["$ftkit v", 'verify version'], ["$ftkit export --format ", 'npy raw'],
+    for my $case (["$ftkit v", 'verify version'], ["$ftkit export --format ", 'files npy raw'],
         ["$ftkit show dir.d n", 'newest'], ["$ftkit help ver", 'verify version'], ["$ftkit run --spa", '--spares'],
         ["$sets verify --json d 7 ", '12 7 newest'], ["$sets export --rank 1 d 12 ", 'a\\ b u'])
     {

@@ -208,27 +208,38 @@ static int check_ops(const struct ftkit_ctx *ctx, const ftkit_files *ops)
     return ftk_fail(FTKIT_ERR_ARG, "ftkit_register_files: callbacks missing, or size not set");
 }
 
-int ftkit_register_files(ftkit_ctx *ctx, const char *name, const ftkit_files *ops, void *arg)
+static int make(
+    struct ftkit_ctx *ctx, const char *name, const ftkit_files *ops, void *arg, struct files **out)
 {
-    struct files *f = NULL;
-    int rc = ftk_region_check_new(ctx, "ftkit_register_files", name);
-    if (rc == FTKIT_OK)
-        rc = check_ops(ctx, ops);
-    if (rc == FTKIT_OK && !(f = calloc(1, sizeof *f)))
-        rc = ftk_fail(FTKIT_ERR_NOMEM, "ftkit_register_files");
-    if (rc != FTKIT_OK)
-        return ftk_done(ctx, rc);
+    struct files *f = calloc(1, sizeof *f);
+    if (!f)
+        return ftk_fail(FTKIT_ERR_NOMEM, "ftkit_register_files");
     f->ctx = ctx;
     f->calls = !ops;
     if (ops)
         f->ops = *ops;
     f->arg = arg;
     snprintf(f->name, sizeof f->name, "%s", name);
-    rc = of(f, ftk_scratch_make(ctx->cfg.files_dir, &f->scratch));
+    int rc = of(f, ftk_scratch_make(ctx->cfg.files_dir, &f->scratch));
+    if (rc == FTKIT_OK)
+        *out = f;
+    else
+        free(f);
+    return rc;
+}
+
+int ftkit_register_files(ftkit_ctx *ctx, const char *name, const ftkit_files *ops, void *arg)
+{
+    struct files *f = NULL;
+    int rc = ftk_region_check_new(ctx, "ftkit_register_files", name);
+    if (rc == FTKIT_OK)
+        rc = check_ops(ctx, ops);
+    if (rc == FTKIT_OK)
+        rc = make(ctx, name, ops, arg, &f);
     if (rc == FTKIT_OK)
         rc = ftk_region_add_named(ctx, &files_region, name, f);
-    if (rc != FTKIT_OK) {
-        ftk_scratch_remove(&f->scratch);
+    if (rc != FTKIT_OK && f) {
+        release(f);
         free(f);
     }
     return ftk_done(ctx, rc);
