@@ -79,6 +79,16 @@ for my $peer (sort keys %config) {
         'VeloC: settings that come too late are named') or diag(substr($j->{log}, 0, 3000));
 }
 
+# Settings that one rank cannot read: all ranks fail together.
+for my $peer (sort keys %config) {
+    my $dir = settings($peer);
+    my $j = job(spares => 0, n => $n, program => 'sh', timeout => 40,
+        args => ['-c', 'test "$OMPI_COMM_WORLD_RANK" = 1 && set -- "$1" /no/such; exec "$@"', 'sh', "$programs/${peer}_init", "$dir/config"]);
+    my $failed = () = $j->{log} =~ /^\0?rank \d: Init has failed$/mg;
+    ok($j->{rc} != 124 && $failed == $n, "$peer: one rank has no settings: all ranks fail")
+        or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
+}
+
 # ---- kills
 
 my $want = ''; # the same for all: the plate is
@@ -139,6 +149,35 @@ sub all_lost
         or diag("exit code $j->{rc}, want $want, restarts: $restarts\n", substr($j->{log}, 0, 6000));
     return;
 }
+
+# A replacement that goes its own way would make the result wrong: the job ends with the rule.
+sub refused
+{
+    my ($mode, $rule) = @_;
+    my $j = heat($mode, spares => 1, run => ['--no-relaunch', '--kill', 'rank 1 at call 4']);
+    ok($j->{rc} != 0 && $j->{rc} != 124 && $j->{log} =~ /rank 1: .*$rule.*the job ends, because its result would be wrong/,
+        "@$mode: the job ends with a line") or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 4000));
+    return;
+}
+
+# An error of files reaches the next checkpoint, which is written, and is where a replacement begins.
+sub without_files
+{
+    my ($peer) = @_;
+    my $j = heat([$peer, 'away'], spares => 1, run => ['--no-relaunch', '--kill', 'rank 1 at call 5']);
+    ok($j->{log} =~ /a checkpoint is in memory: / && $j->{log} =~ /1 rank replaced/ && has_result($j)
+            && $j->{log} !~ /no checkpoint/, "$peer: a loss after an error of files")
+        or diag("exit code $j->{rc}, want $want\n", substr($j->{log}, 0, 6000));
+    like($j->{log}, qr/^\0?finished: -1$/m, '... VELOC_Checkpoint_finished says that the files failed') if $peer eq 'veloc';
+    return;
+}
+
+refused(['veloc', 'careless'], 'has not taken the last checkpoint over. Rule: .* by VELOC_Restart_test');
+refused(['veloc', 'misfit'], 'has not taken the last checkpoint over');
+refused(['fti', 'careless'], 'has not taken the last checkpoint over. Rule: .* by FTI_Status');
+refused(['fti', 'unclear'], 'is this the call of the recovered checkpoint, or the next one');
+without_files($_) for sort keys %config;
+lost(['fti', 'writes']);
 
 my $rounds = all_cases() ? 3 : 1;
 lost($_) for all_cases() ? (@modes) x $rounds : @modes[1, 2, 3];

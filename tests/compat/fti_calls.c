@@ -93,6 +93,8 @@ static void again(void)
     GOOD(FTI_RecoverVarInit());
     GOOD(FTI_RecoverVar(0));
     IS(42, number);
+    BAD(FTI_RecoverVarFinalize()); /* variables are missing */
+    IS(1, FTI_Status());
     GOOD(FTI_Protect(1 + rank, grown, 1, FTI_CHAR));
     IS(1, FTI_Realloc(1 + rank, &number) == &number); /* another address */
     IS(FTI_NREC, FTI_Snapshot());                     /* the sizes differ: nothing is recovered */

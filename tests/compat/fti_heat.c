@@ -1,9 +1,14 @@
-/* Heat on a plate, as a program for FTI: fti_heat CONFIG [top|bottom|sizes]
+/* Heat on a plate, as a program for FTI:
+ * fti_heat CONFIG [top|bottom|sizes|careless|writes|unclear|away]
  *
- *   (none)  FTI_Snapshot in each step
- *   top     FTI_Status, FTI_Recover, and FTI_Checkpoint at the top of the loop
- *   bottom  the same at its bottom
- *   sizes   memory whose size comes from the checkpoint, variable by variable
+ *   (none)    FTI_Snapshot in each step
+ *   top       FTI_Status, FTI_Recover, and FTI_Checkpoint at the top of the loop
+ *   bottom    the same at its bottom
+ *   sizes     memory whose size comes from the checkpoint, variable by variable
+ *   careless  as top, and without a recovery
+ *   writes    as top, and a variable that does not count is written after the recovery
+ *   unclear   as top, and one of two counters is written after the recovery
+ *   away      as bottom, and the files of the checkpoint of step 15 cannot be written
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _POSIX_C_SOURCE 200809L /* nanosleep() */
@@ -20,7 +25,7 @@ static void need(int rc, int want, const char *call)
 }
 #define NEED(want, call) need(call, want, #call)
 
-static int step;
+static int step, starts;
 static double *u, change = 1;
 
 static void recover(int sizes)
@@ -45,10 +50,14 @@ int main(int argc, char **argv)
     if (argc < 2 || FTI_Init(argv[1], MPI_COMM_WORLD) != FTI_SCES)
         MPI_Abort(MPI_COMM_WORLD, 1);
     const char *mode = argc > 2 ? argv[2] : "snapshot";
-    const int top = strcmp(mode, "top") == 0, sizes = strcmp(mode, "sizes") == 0;
+    const int writes = strcmp(mode, "writes") == 0, unclear = strcmp(mode, "unclear") == 0;
+    const int careless = strcmp(mode, "careless") == 0;
+    const int top = strcmp(mode, "top") == 0 || writes || unclear || careless;
+    const int sizes = strcmp(mode, "sizes") == 0;
     const int snapshot = strcmp(mode, "snapshot") == 0;
     MPI_Comm_size(FTI_COMM_WORLD, &size);
     MPI_Comm_rank(FTI_COMM_WORLD, &rank);
+    const int away = strcmp(mode, "away") == 0 && rank == 0;
     MPI_Allreduce(&everyone, &sum, 1, MPI_INT, MPI_SUM, FTI_COMM_WORLD);
     double *old = malloc(CELLS * sizeof *old);
     if (!old || sum != size)
@@ -60,8 +69,12 @@ int main(int argc, char **argv)
     NEED(FTI_SCES, FTI_Protect(0, &step, 1, FTI_INTG));
     NEED(FTI_SCES, FTI_Protect(1, u, sizes ? 1 : CELLS, cell));
     NEED(FTI_SCES, FTI_Protect(2, &change, 1, FTI_DBLE));
-    if (!snapshot && FTI_Status() != 0) {
+    if (unclear)
+        NEED(FTI_SCES, FTI_Protect(3, &starts, 1, FTI_INTG));
+    if (!snapshot && !careless && FTI_Status() != 0) {
         recover(sizes);
+        starts++;
+        change = writes ? 1 : change;
         printf("rank %d restarts at step %d\n", rank, step);
     }
     NEED(FTI_SCES, FTI_Protect(1, u, CELLS, cell));
@@ -73,12 +86,18 @@ int main(int argc, char **argv)
             exit(2);
         if (snapshot && !began && step > 0)
             printf("rank %d restarts at step %d\n", rank, step);
+        if (away && step == 13)
+            plate_files(argv[1], 1);
         began = 1;
         double mine = plate_step(u, old, FTI_COMM_WORLD);
         MPI_Allreduce(&mine, &change, 1, MPI_DOUBLE, MPI_MAX, FTI_COMM_WORLD);
         if (change < 1e-9)
             break;
         step++;
+        if (away && step == 20) {
+            nanosleep(&(struct timespec){ 0, 300000000 }, NULL);
+            plate_files(argv[1], 0);
+        }
         if (!top && !snapshot && step % 5 == 0)
             NEED(FTI_DONE, FTI_Checkpoint(1, 4)); /* always the same id */
     }

@@ -51,6 +51,22 @@ static inline double plate_step(double *u, double *old, MPI_Comm comm)
     return change;
 }
 
+/* Rank 0 puts a file in the place of the directory "sets", or puts the directory back. */
+static inline void plate_files(const char *config, int away)
+{
+    char sets[4096], kept[4096];
+    const int n = (int)(strrchr(config, '/') - config);
+    snprintf(sets, sizeof sets, "%.*s/sets", n, config);
+    snprintf(kept, sizeof kept, "%.*s/kept", n, config);
+    if (!away && remove(sets) != 0)
+        exit(3);
+    if (rename(away ? sets : kept, away ? kept : sets) != 0)
+        exit(3);
+    FILE *f = away ? fopen(sets, "w") : NULL;
+    if (away && (!f || fclose(f) != 0))
+        exit(3);
+}
+
 /* Rank 0 prints a number that depends on each bit. */
 static inline void plate_print(const double *u, int step, double change, MPI_Comm comm)
 {

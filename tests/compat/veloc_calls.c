@@ -103,6 +103,11 @@ static void fresh(void)
     GOOD(VELOC_Checkpoint_begin("a", 1));
     GOOD(VELOC_Checkpoint_mem());
     BAD(VELOC_Checkpoint_end(rank != 1)); /* one rank says no: all do */
+    GOOD(VELOC_Checkpoint_begin("a", 1));
+    GOOD(VELOC_Checkpoint_mem());
+    GOOD(VELOC_Mem_unprotect(0));
+    GOOD(VELOC_Mem_protect(0, &number, 1, sizeof number));
+    BAD(VELOC_Checkpoint_end(1)); /* the memory was given back */
     GOOD(VELOC_Checkpoint("a", 1));
     BAD(VELOC_Checkpoint("a", 1));                              /* not above */
     BAD(VELOC_Checkpoint("b", 2));                              /* two names */
@@ -114,6 +119,8 @@ static void fresh(void)
     ids[0] = 5;
     GOOD(VELOC_Checkpoint_selective(VELOC_CKPT_REST, ids, 1)); /* the last choice counts */
     number = 42;
+    GOOD(VELOC_Mem_protect(1 + rank, other, 4, sizeof *other)); /* the choice holds */
+    GOOD(VELOC_Mem_protect(6, other, 4, sizeof *other));        /* too late for this one */
     GOOD(VELOC_Checkpoint_end(1));
     GOOD(VELOC_Checkpoint_wait());
     GOOD(VELOC_Checkpoint_finished());
@@ -134,7 +141,8 @@ static void again(void)
     BAD(VELOC_Checkpoint_begin("a", 10));
     IS((int)sizeof number, VELOC_Recover_size(0));
     IS((int)sizeof other, VELOC_Recover_size(1 + rank));
-    IS(-1, VELOC_Recover_size(5));        /* it was left out */
+    IS(-1, VELOC_Recover_size(5)); /* it was left out */
+    IS(-1, VELOC_Recover_size(6));
     IS(-1, VELOC_Recover_size(2 - rank)); /* of another rank */
     BAD(VELOC_Recover_mem());             /* not protected */
     GOOD(VELOC_Mem_protect(0, &number, 1, sizeof number));

@@ -1,7 +1,10 @@
-/* Heat on a plate, as a program for VeloC: veloc_heat CONFIG [top|parts]
+/* Heat on a plate, as a program for VeloC: veloc_heat CONFIG [top|parts|careless|misfit|away]
  *
- *   top    the checkpoint stands at the top of the loop
- *   parts  the calls in parts: sizes from the checkpoint, and memory that moves
+ *   top       the checkpoint stands at the top of the loop
+ *   parts     the calls in parts: sizes from the checkpoint, and memory that moves
+ *   careless  without a restart
+ *   misfit    the memory of a later start does not fit, and the program begins anew then
+ *   away      the files of the checkpoint of step 15 cannot be written
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _POSIX_C_SOURCE 200809L /* nanosleep() */
@@ -74,8 +77,16 @@ int main(int argc, char **argv)
     NEED(VELOC_Mem_protect(0, &step, 1, sizeof step));
     NEED(VELOC_Mem_protect(1, u, CELLS, sizeof *u));
     NEED(VELOC_Mem_protect(2, &change, 1, sizeof change));
-    int version = VELOC_Restart_test("heat", 0);
-    if (version > 0) {
+    const int careless = argc > 2 && strcmp(argv[2], "careless") == 0;
+    const int misfit = argc > 2 && strcmp(argv[2], "misfit") == 0;
+    const int away = argc > 2 && strcmp(argv[2], "away") == 0 && rank == 0;
+    int version = careless ? VELOC_FAILURE : VELOC_Restart_test("heat", 0);
+    if (misfit && version > 0) {
+        NEED(VELOC_Mem_protect(1, u, CELLS - 1, sizeof *u));
+        if (VELOC_Restart("heat", version) == VELOC_SUCCESS)
+            exit(2);
+        NEED(VELOC_Mem_protect(1, u, CELLS, sizeof *u));
+    } else if (version > 0) {
         load(version, parts);
         printf("rank %d restarts at step %d\n", rank, step);
         if (step != version)
@@ -84,11 +95,18 @@ int main(int argc, char **argv)
     while (step < STEPS) {
         if (top && step > 0 && step % 5 == 0)
             save(0);
+        if (away && step == 13)
+            plate_files(argv[1], 1);
         double mine = plate_step(u, old, MPI_COMM_WORLD);
         MPI_Allreduce(&mine, &change, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         if (change < 1e-9)
             break;
         step++;
+        if (away && step == 20) {
+            nanosleep(&(struct timespec){ 0, 300000000 }, NULL);
+            printf("finished: %d\n", VELOC_Checkpoint_finished());
+            plate_files(argv[1], 0);
+        }
         if (!top && step % 5 == 0)
             save(parts);
     }

@@ -35,7 +35,9 @@ struct ftk_compat {
     struct ftk_compat_mark mark; /* of the newest set, or of the set that is being written */
     bool recovered;              /* ftkit_recover() has been called */
     bool has_set;                /* ... and there was a set */
+    bool restored;               /* ... and the program has taken it, or was rolled back */
     bool moved;                  /* ftkit_checkpoint() has been called since the last restore */
+    bool wrote;                  /* the last ftkit_checkpoint() has committed a set */
     bool finishing;              /* the program has given its memory back */
     bool bad;                    /* this rank has nothing to save: no rank writes this set */
     bool unfit;                  /* the memory could not take what a rollback has brought */
@@ -54,9 +56,17 @@ int ftk_compat_open(const char *peer, MPI_Comm comm, const char *ini);
  * FTKIT_OK: there is a set, or the call is a later one; FTKIT_NO_SET; an error. */
 int ftk_compat_recover(void);
 
+/* Before a call in which the others are in their loop: a replacement has taken the set by now, or
+ * the call ends the job.  calls: what the program has to call.  Collective. */
+void ftk_compat_need_restore(const char *calls);
+
+/* End the job, whose result would be wrong: `ftkit run` does not relaunch it. */
+_Noreturn __attribute__((format(printf, 1, 2))) void ftk_compat_abort(const char *format, ...);
+
 /* Write a set with this mark.  Collective.  FTKIT_OK; FTKIT_ROLLED_BACK: the protected memory holds
- * the last set, and the mark is that of this set; an error: no set, the last one holds.  Where the
- * job halts or cannot go on, the call ends the process. */
+ * the last set, and the mark is that of this set; an error: no set, the last one holds, unless
+ * ftk_compat.wrote says that an error is about files alone.  Where the job halts or cannot go on,
+ * the call ends the process. */
 int ftk_compat_checkpoint(enum ftk_compat_due due, const struct ftk_compat_mark *mark);
 
 /* ftkit_wait(), with the results of ftk_compat_checkpoint().  Collective. */
@@ -74,11 +84,14 @@ int ftk_compat_close(void);
 int ftk_compat_register(ftkit_ctx *ft);
 
 /* Protect memory, or move the memory of an id that is protected.  bytes may be 0.
- * false: no memory for the table. */
-bool ftk_compat_protect(int id, void *data, size_t bytes);
+ * counter: one whole number.  false: no memory for the table. */
+bool ftk_compat_protect(int id, void *data, size_t bytes, bool counter);
 bool ftk_compat_unprotect(int id); /* false: no such id */
 void ftk_compat_unprotect_all(void);
 bool ftk_compat_protected(int id, void **data, size_t *bytes); /* false: no such id */
+
+/* Whether an id is part of the next set. */
+bool ftk_compat_chosen(int id);
 
 /* Choose the regions of the next set.  Returns how many there are. */
 size_t ftk_compat_choose(enum ftk_compat_mode mode, const int *ids, size_t n);
@@ -90,8 +103,11 @@ bool ftk_compat_saved_bytes(int id, size_t *bytes); /* false: the set has no suc
 bool ftk_compat_restore(enum ftk_compat_mode mode, const int *ids, size_t n);
 /* Whether just the ids of the restored set are protected, with the same sizes. */
 bool ftk_compat_same_ids(void);
-/* Whether the protected memory is that of the restored set, bit by bit. */
-bool ftk_compat_unchanged(void);
+/* Whether all ids of the restored set have been copied to memory that is still protected. */
+bool ftk_compat_all_restored(void);
+/* How many ids the restored set has, or how many of them are counters, and how many of these do not
+ * have the bytes of the set. */
+size_t ftk_compat_compare(bool counters, size_t *changed);
 void ftk_compat_forget(void);
 
 /* ---- the files of the peers: settings.c ---------------------------------------------- */
@@ -107,6 +123,9 @@ bool ftk_compat_read(const char *path, ftk_compat_key_fn *fn, void *arg);
 
 /* Append to the text of an INI file.  Text that has no room makes an INI file that is refused. */
 __attribute__((format(printf, 2, 3))) void ftk_compat_ini(char *ini, const char *format, ...);
+
+/* The text that makes ftkit_open() fail on all ranks: this rank cannot use its settings. */
+void ftk_compat_ini_refuse(char *ini);
 
 /* Begin the text of an INI file: repair with the message log, where the MPI has one and
  * FTKIT_LOG_ENABLED does not forbid it; otherwise no repair. */

@@ -55,9 +55,13 @@ static int open_with(MPI_Comm comm, const char *ini)
     }
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int rc = ftkit_open(comm, path, &ftk_compat.ft);
+    close(fd);
+    if (rc == FTKIT_SPARE_DONE) { /* spares.exit = false: the program shall not see it */
+        (void)MPI_Finalize();
+        exit(EXIT_SUCCESS);
+    }
     if (rc != FTKIT_OK)
         say_code("ftkit_open", rc);
-    close(fd);
     return rc;
 }
 
@@ -120,6 +124,19 @@ _Noreturn static void give_up(const char *why)
     exit(EXIT_FAILURE); /* with an open context this is a loss */
 }
 
+void ftk_compat_abort(const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    ftk_compat_say("%s: the job ends, because its result would be wrong", text);
+    fflush(NULL);
+    (void)ftkit_abort(ftk_compat.comm, EXIT_FAILURE);
+    _exit(EXIT_FAILURE);
+}
+
 /* What every call that may repair does with its result. */
 static int settle(const char *call, int rc)
 {
@@ -135,11 +152,12 @@ static int settle(const char *call, int rc)
     }
     if (rc == FTKIT_ROLLED_BACK) {
         c->moved = false;
-        c->has_set = true;
+        c->has_set = c->restored = true;
         if (c->finishing)
             give_up("a rank was lost at the end of the job");
         if (c->unfit)
             give_up("the protected memory does not have the sizes of the last set");
+        ftk_compat_say("the protected memory was set back to the last checkpoint");
     } else if (rc < 0) {
         say_code(call, rc);
     }
@@ -164,6 +182,29 @@ int ftk_compat_recover(void)
     return rc;
 }
 
+static bool is_replacement(void)
+{
+    ftkit_info info = { .size = sizeof info };
+    return ftkit_query(ftk_compat.ft, &info) == FTKIT_OK && info.incarnation > 0;
+}
+
+void ftk_compat_need_restore(const char *calls)
+{
+    struct ftk_compat *c = &ftk_compat;
+    if (c->restored || !is_replacement() || ftk_compat_recover() != FTKIT_OK)
+        return;
+    ftk_compat_abort(
+        "this process replaces a lost one, and has not taken the last checkpoint over. "
+        "Rule: each start of the program asks for a checkpoint and restores it, by %s",
+        calls);
+}
+
+static uint64_t committed(void)
+{
+    ftkit_info info = { .size = sizeof info };
+    return ftkit_query(ftk_compat.ft, &info) == FTKIT_OK ? info.committed : 0;
+}
+
 /* Files may be switched off by a variable of the user: then the set is in memory alone. */
 static int request(enum ftk_compat_due due)
 {
@@ -180,15 +221,17 @@ int ftk_compat_checkpoint(enum ftk_compat_due due, const struct ftk_compat_mark 
     struct ftk_compat *c = &ftk_compat;
     (void)ftk_compat_recover(); /* brings the mark of the set */
     const struct ftk_compat_mark before = c->mark;
+    const uint64_t had = committed();
     c->mark = *mark; /* a replacement compares it with that of the set */
     int rc = request(due);
     if (rc == FTKIT_OK)
         rc = ftkit_checkpoint(c->ft);
-    if (rc < 0)
+    c->wrote = committed() > had; /* an error may be that of an earlier set in files */
+    if (rc < 0 && !c->wrote)
         c->mark = before;
     c->moved = true;
     ftk_compat_forget();
-    return settle("no checkpoint", rc);
+    return settle(c->wrote ? "a checkpoint is in memory" : "no checkpoint", rc);
 }
 
 int ftk_compat_wait(void)

@@ -19,8 +19,10 @@
 
 struct region {
     int id;
-    bool chosen; /* of the next set */
-    void *data;  /* of the program */
+    bool chosen;   /* of the next set */
+    bool counter;  /* one whole number */
+    bool restored; /* from the set of the start */
+    void *data;    /* of the program */
     size_t bytes;
 };
 
@@ -55,9 +57,10 @@ static struct region *find(int id)
     return NULL;
 }
 
-bool ftk_compat_protect(int id, void *data, size_t bytes)
+bool ftk_compat_protect(int id, void *data, size_t bytes, bool counter)
 {
     struct region *r = find(id);
+    bool chosen = false;
     if (!r && table.n == table.room) {
         const size_t room = table.room == 0 ? 16 : 2 * table.room;
         struct region *list = realloc(table.list, room * sizeof *list);
@@ -68,7 +71,11 @@ bool ftk_compat_protect(int id, void *data, size_t bytes)
     }
     if (!r)
         r = &table.list[table.n++];
-    *r = (struct region){ .id = id, .data = data, .bytes = bytes };
+    else
+        chosen = r->chosen; /* a set that is being written keeps the id */
+    *r = (struct region){
+        .id = id, .chosen = chosen, .counter = counter, .data = data, .bytes = bytes
+    };
     return true;
 }
 
@@ -105,6 +112,12 @@ static bool concerns(enum ftk_compat_mode mode, const int *ids, size_t n, int64_
     for (size_t i = 0; i < n && !listed; i++)
         listed = ids[i] == id;
     return mode == FTK_COMPAT_ALL || (mode == FTK_COMPAT_SOME) == listed;
+}
+
+bool ftk_compat_chosen(int id)
+{
+    const struct region *r = find(id);
+    return r && r->chosen;
 }
 
 size_t ftk_compat_choose(enum ftk_compat_mode mode, const int *ids, size_t n)
@@ -287,9 +300,14 @@ bool ftk_compat_restore(enum ftk_compat_mode mode, const int *ids, size_t n)
         return false;
     for (struct walk all = w; walk_next(&all, &it, &data);) /* all or nothing */
         good = (!concerns(mode, ids, n, it.id) || fits(&it)) && good;
-    while (good && walk_next(&w, &it, &data))
-        if (it.bytes > 0 && concerns(mode, ids, n, it.id))
-            memcpy(find((int)it.id)->data, data, it.bytes);
+    while (good && walk_next(&w, &it, &data)) {
+        if (!concerns(mode, ids, n, it.id))
+            continue;
+        struct region *r = find((int)it.id);
+        if (it.bytes > 0)
+            memcpy(r->data, data, it.bytes);
+        r->restored = true;
+    }
     return good;
 }
 
@@ -308,15 +326,35 @@ bool ftk_compat_same_ids(void)
     return same && n == table.n;
 }
 
-bool ftk_compat_unchanged(void)
+bool ftk_compat_all_restored(void)
 {
     struct walk w;
     struct item it;
     const char *data;
-    bool same = saved.data && walk_begin(saved.data, saved.bytes, &w);
-    while (same && walk_next(&w, &it, &data)) {
+    bool all = saved.data && walk_begin(saved.data, saved.bytes, &w);
+    while (all && walk_next(&w, &it, &data)) {
         const struct region *r = find((int)it.id);
-        same = r && r->bytes >= it.bytes && (it.bytes == 0 || memcmp(r->data, data, it.bytes) == 0);
+        all = r && r->restored;
     }
-    return same;
+    return all;
+}
+
+size_t ftk_compat_compare(bool counters, size_t *changed)
+{
+    struct walk w;
+    struct item it;
+    const char *data;
+    size_t n = 0;
+    *changed = 0;
+    if (!saved.data || !walk_begin(saved.data, saved.bytes, &w))
+        return 0;
+    while (walk_next(&w, &it, &data)) {
+        const struct region *r = find((int)it.id);
+        if (counters && (!r || !r->counter))
+            continue;
+        n++;
+        *changed +=
+            !r || r->bytes < it.bytes || (it.bytes > 0 && memcmp(r->data, data, it.bytes) != 0);
+    }
+    return n;
 }

@@ -57,6 +57,11 @@ bool ftk_compat_read(const char *path, ftk_compat_key_fn *fn, void *arg)
     return fclose(f) == 0 && good;
 }
 
+void ftk_compat_ini_refuse(char *ini)
+{
+    snprintf(ini, FTK_COMPAT_INI_BYTES, "the settings of a rank cannot be used\n");
+}
+
 void ftk_compat_ini(char *ini, const char *format, ...)
 {
     const size_t used = strlen(ini);
@@ -65,7 +70,7 @@ void ftk_compat_ini(char *ini, const char *format, ...)
     const int n = vsnprintf(ini + used, FTK_COMPAT_INI_BYTES - used, format, args);
     va_end(args);
     if (n < 0 || (size_t)n >= FTK_COMPAT_INI_BYTES - used)
-        snprintf(ini, FTK_COMPAT_INI_BYTES, "the settings are too long\n");
+        ftk_compat_ini_refuse(ini);
 }
 
 /* The programs know nothing of repairs, so they use MPI_COMM_WORLD, communicate in set-up, and a

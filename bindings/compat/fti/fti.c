@@ -5,7 +5,7 @@
  * The calls of FTI_Checkpoint() and FTI_Snapshot() are counted in the mark.  A program that
  * recovers goes on at a place of its own: before the call that has written the checkpoint (at the
  * top of the loop), or behind it (at the bottom).  At the top the next call finds the protected
- * variables as they were recovered; at the bottom the loop counter has changed. */
+ * counters as they were recovered; at the bottom the loop counter has changed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,9 @@
 #include "fti.h"
 
 #define PEER "fti"
+#define RESTORE "FTI_Status and FTI_Recover, or by FTI_Snapshot"
 
-enum { TYPES = 11, TYPES_MOST = 4096 };
+enum { WHOLE = 8 /* types of whole numbers */, TYPES = 11, TYPES_MOST = 4096 };
 
 MPI_Comm FTI_COMM_WORLD = MPI_COMM_NULL;
 fti_id_t FTI_CHAR = 0, FTI_SHRT = 1, FTI_INTG = 2, FTI_LONG = 3;
@@ -24,9 +25,10 @@ fti_id_t FTI_UCHR = 4, FTI_USHT = 5, FTI_UINT = 6, FTI_ULNG = 7;
 fti_id_t FTI_SFLT = 8, FTI_DBLE = 9, FTI_LDBE = 10;
 
 static struct {
-    bool open, over; /* between FTI_Init and FTI_Finalize; after it */
-    bool went_back;  /* in place, and the program has not asked yet */
-    bool recovered;  /* the protected variables hold the checkpoint of the start */
+    bool open, over;   /* between FTI_Init and FTI_Finalize; after it */
+    bool went_back;    /* in place, and the program has not asked yet */
+    bool recovered;    /* the protected variables hold the checkpoint of the start */
+    uint64_t messages; /* that this process had sent then */
     int ntypes;
     size_t bytes[TYPES_MOST]; /* of a type [ntypes] */
 } fti = { .ntypes = TYPES,
@@ -60,10 +62,14 @@ int FTI_Init(const char *configFile, MPI_Comm globalComm)
             FTI_NSCS, "FTI_Init", "it was called before, and is called once in a process");
     (void)MPI_Comm_rank(globalComm, &rank); /* only for lines on stderr */
     ftk_compat.rank = rank;
-    if (!ftk_fti_ini(configFile, rank == 0, ini)
-        || ftk_compat_open(PEER, globalComm, ini) != FTKIT_OK
-        || ftkit_bind_comm(ftk_compat.ft, &FTI_COMM_WORLD) != FTKIT_OK)
+    if (!ftk_fti_ini(configFile, rank == 0, ini))
+        ftk_compat_ini_refuse(ini); /* the others wait in ftkit_open() */
+    if (ftk_compat_open(PEER, globalComm, ini) != FTKIT_OK)
         return FTI_NSCS;
+    if (ftkit_bind_comm(ftk_compat.ft, &FTI_COMM_WORLD) != FTKIT_OK) {
+        (void)ftk_compat_close();
+        return FTI_NSCS;
+    }
     fti.open = true;
     return FTI_SCES;
 }
@@ -72,6 +78,7 @@ int FTI_Finalize(void)
 {
     if (!ready("FTI_Finalize"))
         return FTI_NSCS;
+    ftk_compat_need_restore(RESTORE);
     const int rc = ftk_compat_finish();
     fti.open = false;
     fti.over = true;
@@ -111,8 +118,9 @@ int FTI_Protect(int id, void *ptr, int64_t count, fti_id_t tid)
             FTI_NSCS, "FTI_Protect", "the size is negative, or exceeds the address space");
     if (!ptr && bytes > 0)
         return failure(FTI_NSCS, "FTI_Protect", "the address is NULL");
-    return ftk_compat_protect(id, ptr, bytes) ? FTI_SCES
-                                              : failure(FTI_NSCS, "FTI_Protect", "out of memory");
+    return ftk_compat_protect(id, ptr, bytes, count == 1 && tid < WHOLE)
+               ? FTI_SCES
+               : failure(FTI_NSCS, "FTI_Protect", "out of memory");
 }
 
 /* ---- recovery ------------------------------------------------------------------------ */
@@ -128,6 +136,14 @@ int FTI_Status(void)
     return ready("FTI_Status") && (waiting() || fti.went_back);
 }
 
+static void recovered(void)
+{
+    ftkit_info info = { .size = sizeof info };
+    fti.recovered = ftk_compat.restored = true;
+    if (ftkit_query(ftk_compat.ft, &info) == FTKIT_OK)
+        fti.messages = info.log_messages;
+}
+
 int FTI_Recover(void)
 {
     if (!ready("FTI_Recover"))
@@ -141,7 +157,7 @@ int FTI_Recover(void)
     if (!ftk_compat_same_ids() || !ftk_compat_restore(FTK_COMPAT_ALL, NULL, 0))
         return failure(
             FTI_NREC, "FTI_Recover", "other variables are protected than in the checkpoint");
-    fti.recovered = true;
+    recovered();
     return FTI_SCES;
 }
 
@@ -168,7 +184,10 @@ int FTI_RecoverVarFinalize(void)
 {
     if (!ready("FTI_RecoverVarFinalize"))
         return FTI_NSCS;
-    fti.recovered = true;
+    if (!ftk_compat_all_restored())
+        return failure(FTI_NSCS, "FTI_RecoverVarFinalize",
+            "variables of the checkpoint are missing: each is recovered before");
+    recovered();
     return FTI_SCES;
 }
 
@@ -198,7 +217,8 @@ void *FTI_Realloc(int id, void *ptr)
         (void)failure(0, "FTI_Realloc", "out of memory");
         return ptr;
     }
-    (void)ftk_compat_protect(id, larger, stored); /* it is in the table, which does not grow */
+    (void)ftk_compat_protect(
+        id, larger, stored, false); /* it is in the table, which does not grow */
     return larger;
 }
 
@@ -208,25 +228,42 @@ void *FTI_Realloc(int id, void *ptr)
 static int checkpoint(enum ftk_compat_due due, bool is_line, int64_t id)
 {
     struct ftk_compat_mark next = ftk_compat.mark;
-    ftkit_info before = { .size = sizeof before }, after = before;
     if (!is_line) {
         next.version++;
         next.kind = id;
     }
     (void)ftk_compat_choose(FTK_COMPAT_ALL, NULL, 0);
-    (void)ftkit_query(ftk_compat.ft, &before);
     const int rc = ftk_compat_checkpoint(due, &next);
     fti.went_back = rc == FTKIT_ROLLED_BACK;
-    if (rc < 0)
-        return FTI_NSCS;
-    (void)ftkit_query(ftk_compat.ft, &after);
-    return rc == FTKIT_OK && after.committed > before.committed ? FTI_DONE : FTI_SCES;
+    if (ftk_compat.wrote && !fti.went_back)
+        return FTI_DONE;
+    return rc < 0 ? FTI_NSCS : FTI_SCES;
 }
 
-/* Whether this is the call that has written the recovered checkpoint. */
-static bool at_the_line(void)
+/* Whether this is the call that has written the recovered checkpoint, and not the next one.  The
+ * counters show it, and the messages since the recovery must agree.  Otherwise the job ends: a
+ * wrong answer would join sets of different steps. */
+static bool at_the_line(int64_t id)
 {
-    return fti.recovered && ftk_compat_has_saved() && ftk_compat_unchanged();
+    ftkit_info info = { .size = sizeof info };
+    size_t changed;
+    if (!ftk_compat.restored || !ftk_compat_has_saved()
+        || ftkit_query(ftk_compat.ft, &info) != FTKIT_OK || info.mode == FTKIT_MODE_RESTART)
+        return false; /* without repairs all ranks come here together */
+    size_t n = ftk_compat_compare(true, &changed);
+    if (n == 0)
+        n = ftk_compat_compare(false, &changed);
+    const bool logged = info.mode == FTKIT_MODE_TEAM, sent = info.log_messages > fti.messages;
+    if (changed == 0 && !sent)
+        return true;
+    if (changed == n ? sent || !logged || id != ftk_compat.mark.kind : sent && changed > 0)
+        return false;
+    ftk_compat_abort("is this the call of the recovered checkpoint, or the next one? %zu of %zu "
+                     "variables that count have changed since the recovery, and this rank has sent "
+                     "%s. Rule: protect the loop counter as one whole number; before a call at the "
+                     "top of the loop a recovered rank changes no protected whole number and sends "
+                     "nothing; before the next call it does both",
+        changed, n, sent ? "messages" : "no message");
 }
 
 int FTI_Checkpoint(int id, int level)
@@ -236,8 +273,9 @@ int FTI_Checkpoint(int id, int level)
     if (level < 1 || level > 8)
         return failure(FTI_NSCS, "FTI_Checkpoint", "a level is 1 to 8");
     (void)ftk_compat_recover();
+    ftk_compat_need_restore(RESTORE);
     const bool durable = level % 4 == 0;
-    const int rc = checkpoint(durable ? FTK_COMPAT_DURABLE : FTK_COMPAT_NOW, at_the_line(), id);
+    const int rc = checkpoint(durable ? FTK_COMPAT_DURABLE : FTK_COMPAT_NOW, at_the_line(id), id);
     return rc == FTI_NSCS ? rc : FTI_DONE;
 }
 
@@ -246,8 +284,11 @@ int FTI_Snapshot(void)
     if (!ready("FTI_Snapshot"))
         return FTI_NSCS;
     const bool first = waiting();
-    if (first && FTI_Recover() != FTI_SCES)
+    const int64_t kind = ftk_compat.mark.kind;
+    if (first && FTI_Recover() != FTI_SCES) {
+        ftk_compat_need_restore(RESTORE); /* a replacement has no other way to go on */
         return FTI_NREC;
-    const int rc = checkpoint(FTK_COMPAT_BY_PERIOD, first || at_the_line(), ftk_compat.mark.kind);
+    }
+    const int rc = checkpoint(FTK_COMPAT_BY_PERIOD, first || at_the_line(kind), kind);
     return first && rc == FTI_DONE ? FTI_SCES : rc;
 }

@@ -13,12 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/compat.h"
 #include "config.h"
 #include "veloc.h"
 
 #define PEER "veloc"
+#define RESTORE "VELOC_Restart_test and VELOC_Restart"
 
 static struct {
     struct ftk_veloc_config config; /* in force */
@@ -27,6 +29,7 @@ static struct {
     bool used;                      /* a checkpoint of the mark's name was written or restored */
     bool writing;                   /* after VELOC_Checkpoint_begin() */
     bool restarting;                /* after VELOC_Restart_begin() */
+    bool taken;                     /* ... and memory was restored */
     struct ftk_compat_mark next;    /* while writing */
 } veloc;
 
@@ -46,8 +49,9 @@ static int open_context(MPI_Comm comm, const char *path)
     (void)MPI_Comm_rank(comm, &rank); /* only for lines on stderr */
     ftk_compat.rank = rank;
     if (path && !ftk_veloc_read(path, rank == 0, &veloc.config))
-        return FTKIT_ERR_CONFIG;
-    ftk_veloc_ini(path ? &veloc.config : NULL, ini);
+        ftk_compat_ini_refuse(ini); /* the others wait in ftkit_open() */
+    else
+        ftk_veloc_ini(path ? &veloc.config : NULL, ini);
     return ftk_compat_open(PEER, comm, ini);
 }
 
@@ -74,13 +78,21 @@ int ftk_veloc_init_thread(int *argc, char ***argv, int required, int *provided)
     return rc;
 }
 
+/* The program may write its results after MPI_Finalize, so only its exit code reports an error. */
+static void fail_exit(int status, void *arg)
+{
+    (void)arg;
+    if (status != 0)
+        return;
+    fflush(NULL);
+    _exit(EXIT_FAILURE);
+}
+
 int ftk_veloc_finalize(void)
 {
-    const int closed = ftk_compat_close();
-    const int rc = MPI_Finalize();
-    if (closed < 0) /* a line has said what is missing */
-        exit(EXIT_FAILURE);
-    return rc;
+    if (ftk_compat_close() < 0) /* a line has said what is missing */
+        (void)on_exit(fail_exit, NULL);
+    return MPI_Finalize();
 }
 
 /* ---- begin and end ------------------------------------------------------------------- */
@@ -125,6 +137,14 @@ static bool has_all_ranks(MPI_Comm comm)
     return false;
 }
 
+/* Whether this holds on all ranks: otherwise they fail together. */
+static bool on_all(bool here)
+{
+    int all = here;
+    return MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, ftk_compat.comm) == MPI_SUCCESS
+           && all;
+}
+
 int VELOC_Init(MPI_Comm comm, const char *cfg_file)
 {
     ftk_compat.peer = PEER;
@@ -132,7 +152,7 @@ int VELOC_Init(MPI_Comm comm, const char *cfg_file)
         return failure("VELOC_Init", "it was called before, and is called once in a process");
     if (veloc.early && !ftk_compat.ft)
         return failure("VELOC_Init", "MPI_Init could not open the context");
-    if (veloc.early ? !agrees(cfg_file) || !has_all_ranks(comm)
+    if (veloc.early ? !on_all(agrees(cfg_file) && has_all_ranks(comm))
                     : open_context(comm, cfg_file) != FTKIT_OK)
         return VELOC_FAILURE;
     veloc.open = true;
@@ -144,6 +164,7 @@ int VELOC_Finalize(int drain)
     (void)drain; /* the end of a job waits in any case, because a loss can be repaired here */
     if (!ready("VELOC_Finalize"))
         return VELOC_FAILURE;
+    ftk_compat_need_restore(RESTORE);
     int rc = ftk_compat_finish();
     veloc.open = false;
     veloc.over = true;
@@ -164,14 +185,25 @@ int VELOC_Mem_protect(int id, void *ptr, size_t count, size_t base_size)
         return failure("VELOC_Mem_protect", "the size exceeds the address space");
     if (!ptr && bytes > 0)
         return failure("VELOC_Mem_protect", "the address is NULL");
-    return ftk_compat_protect(id, ptr, bytes) ? VELOC_SUCCESS
-                                              : failure("VELOC_Mem_protect", "out of memory");
+    return ftk_compat_protect(id, ptr, bytes, false)
+               ? VELOC_SUCCESS
+               : failure("VELOC_Mem_protect", "out of memory");
+}
+
+/* Memory is read in VELOC_Checkpoint_end(), and the program may free it now. */
+static void give_back(bool chosen)
+{
+    if (!veloc.writing || !chosen || ftk_compat.bad)
+        return;
+    ftk_compat.bad = true;
+    ftk_compat_say("protected memory is given back before VELOC_Checkpoint_end: that fails");
 }
 
 int VELOC_Mem_unprotect(int id)
 {
     if (!ready("VELOC_Mem_unprotect"))
         return VELOC_FAILURE;
+    give_back(ftk_compat_chosen(id));
     return ftk_compat_unprotect(id) ? VELOC_SUCCESS : failure("VELOC_Mem_unprotect", "no such id");
 }
 
@@ -179,6 +211,7 @@ int VELOC_Mem_clear(void)
 {
     if (!ready("VELOC_Mem_clear"))
         return VELOC_FAILURE;
+    give_back(true);
     ftk_compat_unprotect_all();
     return VELOC_SUCCESS;
 }
@@ -232,6 +265,7 @@ int VELOC_Checkpoint_begin(const char *name, int version)
     if (veloc.writing || veloc.restarting)
         return failure(call, "the checkpoint or restart before has not ended");
     (void)ftk_compat_recover();
+    ftk_compat_need_restore(RESTORE);
     if (!follows(name, version))
         return VELOC_FAILURE;
     memset(&veloc.next, 0, sizeof veloc.next);
@@ -282,8 +316,9 @@ int VELOC_Checkpoint_end(int success)
     const bool durable = veloc.config.interval_s == 0;
     const int rc =
         ftk_compat_checkpoint(durable ? FTK_COMPAT_DURABLE : FTK_COMPAT_NOW, &veloc.next);
-    veloc.used = veloc.used || rc >= 0;
-    return rc < 0 ? VELOC_FAILURE : VELOC_SUCCESS;
+    veloc.used = veloc.used || rc >= 0 || ftk_compat.wrote;
+    const bool late = ftk_compat.wrote && !veloc.config.waits; /* an error of a set before */
+    return rc < 0 && !late ? VELOC_FAILURE : VELOC_SUCCESS;
 }
 
 int VELOC_Checkpoint(const char *name, int version)
@@ -309,8 +344,11 @@ int VELOC_Checkpoint_finished(void)
         return VELOC_FAILURE;
     if (veloc.writing)
         return failure("VELOC_Checkpoint_finished", "call VELOC_Checkpoint_end before");
-    return ftkit_query(ftk_compat.ft, &info) == FTKIT_OK && info.flushing == 0 ? VELOC_SUCCESS
-                                                                               : VELOC_FAILURE;
+    if (ftkit_query(ftk_compat.ft, &info) != FTKIT_OK || info.flushing != 0)
+        return VELOC_FAILURE;
+    if (info.flush_error != FTKIT_OK)
+        return failure("VELOC_Checkpoint_finished", ftkit_strerror(info.flush_error));
+    return VELOC_SUCCESS;
 }
 
 int VELOC_Cleanup(const char *name)
@@ -352,7 +390,8 @@ int VELOC_Restart_begin(const char *name, int version)
         return failure(call,
             "no such checkpoint: VELOC_Restart_test returns the version that can be "
             "restored");
-    veloc.restarting = veloc.used = true;
+    veloc.restarting = true;
+    veloc.taken = false;
     return VELOC_SUCCESS;
 }
 
@@ -363,9 +402,10 @@ int VELOC_Recover_selective(int mode, int *ids, int id_count)
         return VELOC_FAILURE;
     if (!veloc.restarting)
         return failure(call, "call VELOC_Restart_begin before");
-    return ftk_compat_restore((enum ftk_compat_mode)mode, ids, mode ? (size_t)id_count : 0)
-               ? VELOC_SUCCESS
-               : VELOC_FAILURE;
+    if (!ftk_compat_restore((enum ftk_compat_mode)mode, ids, mode ? (size_t)id_count : 0))
+        return VELOC_FAILURE;
+    veloc.taken = true;
+    return VELOC_SUCCESS;
 }
 
 int VELOC_Recover_mem(void)
@@ -392,6 +432,9 @@ int VELOC_Restart_end(int success)
     if (!veloc.restarting)
         return failure("VELOC_Restart_end", "call VELOC_Restart_begin before");
     veloc.restarting = false;
+    if (success && veloc.taken)
+        veloc.used = ftk_compat.restored = true;
+    ftk_compat_need_restore(RESTORE); /* a replacement has no other way to go on */
     return success ? VELOC_SUCCESS : VELOC_FAILURE;
 }
 
