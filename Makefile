@@ -546,13 +546,13 @@ install: all
 	ln -sf libftkit_python.so.$(VERSION) $(D)/lib/libftkit_python.so.$(SOVERSION)
 	$(if $(PYDIR),install -d $(DESTDIR)$(PYDIR)/ftkit)
 	$(if $(PYDIR),install -m 644 bindings/python/ftkit/*.py $(DESTDIR)$(PYDIR)/ftkit)
-	install -d $(D)/lib/pkgconfig/ftkit-compat $(PEERS:%=$(D)/include/ftkit-compat/%)
+	install -d $(PEERS:%=$(D)/lib/pkgconfig/ftkit-compat/%) $(PEERS:%=$(D)/include/ftkit-compat/%)
 	for l in $(PEERS); do \
 	    install -m 644 bindings/compat/$$l/$$l.h $(D)/include/ftkit-compat/$$l && \
 	    install -m 755 $(BUILD)/libftkit_$$l.so.$(VERSION) $(D)/lib && \
 	    ln -sf libftkit_$$l.so.$(VERSION) $(D)/lib/libftkit_$$l.so.$(SOVERSION) && \
 	    ln -sf libftkit_$$l.so.$(SOVERSION) $(D)/lib/libftkit_$$l.so && \
-	    $(SUBST) scripts/ftkit-compat-$$l.pc.in >$(D)/lib/pkgconfig/ftkit-compat/$$l.pc || exit 1; \
+	    $(SUBST) scripts/ftkit-compat-$$l.pc.in >$(D)/lib/pkgconfig/ftkit-compat/$$l/$$l.pc || exit 1; \
 	done
 	$(SUBST) scripts/ftkit-config.cmake.in >$(D)/lib/cmake/ftkit/ftkit-config.cmake
 	$(SUBST) scripts/ftkit-config-version.cmake.in \

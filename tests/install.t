@@ -366,12 +366,16 @@ END
 for my $peer (sort keys %peer) {
     my ($prefix, $settings, $program) = @{ $peer{$peer} };
     ok(-s "$usr/$_", "$peer: $_ is there") for "include/ftkit-compat/$peer/$peer.h",
-        map {"lib/$_"} map({"libftkit_$peer.so$_"} '', '.0', '.0.1.0'), "pkgconfig/ftkit-compat/$peer.pc";
+        map {"lib/$_"} map({"libftkit_$peer.so$_"} '', '.0', '.0.1.0'), "pkgconfig/ftkit-compat/$peer/$peer.pc";
     my @names = map { (split)[-1] =~ s/\@.*//r } split /\n/,
         `nm -D --defined-only '$usr/lib/libftkit_$peer.so'`;
     is(join(' ', grep { !/^(?:${prefix}_|__wrap_MPI_|FTKIT_)/ } @names), '', '... and exports its calls alone');
     isnt(system("pkg-config --exists $peer"), 0, '... hidden from programs that do not ask for it');
-    local $ENV{PKG_CONFIG_PATH} = "$ENV{PKG_CONFIG_PATH}:$usr/lib/pkgconfig/ftkit-compat";
+    mkdir "$tmp/peers"; # an installed peer
+    write_file("$tmp/peers/$_.pc", "Name: $_\nDescription: the peer\nVersion: 1\nLibs: -lpeer_$_\n") for keys %peer;
+    local $ENV{PKG_CONFIG_PATH} = "$usr/lib/pkgconfig/ftkit-compat/$peer:$tmp/peers:$ENV{PKG_CONFIG_PATH}";
+    my ($other) = grep { $_ ne $peer } keys %peer;
+    like(scalar `pkg-config --libs $other`, qr/-lpeer_$other/, '... beside another peer that is installed');
     chomp(my $cpc = `pkg-config --cflags --libs $peer`);
     local @ENV{qw(PATH LD_LIBRARY_PATH)} = ("$usr/bin:$ENV{PATH}", "$usr/lib");
     my $in = "$tmp/$peer";
