@@ -79,6 +79,16 @@ for my $peer (sort keys %config) {
         'VeloC: settings that come too late are named') or diag(substr($j->{log}, 0, 3000));
 }
 
+# Values that would be cut name another directory.
+for my $case (['x' x 1100, '', 'File name too long'], ['x', "/tmp/a #b", 'a blank before'], ['x', 'y' x 1100, 'the value is too long']) {
+    my ($value, $variable, $text) = @$case;
+    my $dir = settings('veloc');
+    write_file("$dir/config", "scratch = /tmp\npersistent = $value\nmode = sync\n");
+    my $j = peer_job('veloc', 'init', n => 1, dir => $dir, env => { VELOC_PERSISTENT => $variable });
+    ok($j->{log} =~ /\Q$text\E/ && $j->{log} =~ /Init has failed/, "VeloC: settings that are refused: $text")
+        or diag(substr($j->{log}, 0, 3000));
+}
+
 # Settings that one rank cannot read: all ranks fail together.
 for my $peer (sort keys %config) {
     my $dir = settings($peer);

@@ -118,7 +118,8 @@ enum { FTK_COMPAT_INI_BYTES = 16384 };
 typedef void ftk_compat_key_fn(const char *section, const char *key, const char *value, void *arg);
 
 /* Read a file of lines KEY = VALUE, with sections in brackets, and comments behind # and ; at the
- * begin of a line or behind a blank.  false: it cannot be read. */
+ * begin of a line or behind a blank.  false: it cannot be read, or a line or a value is too long;
+ * errno says which. */
 bool ftk_compat_read(const char *path, ftk_compat_key_fn *fn, void *arg);
 
 /* Append to the text of an INI file.  Text that has no room makes an INI file that is refused. */
@@ -130,6 +131,9 @@ void ftk_compat_ini_refuse(char *ini);
 /* Begin the text of an INI file: repair with the message log, where the MPI has one and
  * FTKIT_LOG_ENABLED does not forbid it; otherwise no repair. */
 void ftk_compat_ini_begin(char *ini);
+
+/* Whether an INI file can have this path as a value: a comment would end it. */
+bool ftk_compat_nameable(const char *path);
 
 /* Make a directory, unless it is there. */
 bool ftk_compat_directory(const char *path);

@@ -12,7 +12,7 @@
 
 #include "compat.h"
 
-enum { LINE_BYTES = 4096 };
+enum { LINE_BYTES = 4096, VALUE_BYTES = 1024 /* of a struct found */ };
 
 /* The text without blanks at both ends; changes s. */
 static char *trim(char *s)
@@ -41,7 +41,10 @@ bool ftk_compat_read(const char *path, ftk_compat_key_fn *fn, void *arg)
     FILE *f = fopen(path, "r");
     if (!f)
         return false;
-    while (fgets(line, sizeof line, f)) {
+    int problem = 0;
+    while (problem == 0 && fgets(line, sizeof line, f)) {
+        if (strlen(line) == sizeof line - 1) /* the rest would be another line */
+            problem = ENAMETOOLONG;
         cut_comment(line);
         char *text = trim(line), *equals = strchr(text, '=');
         const size_t n = strlen(text);
@@ -50,11 +53,18 @@ bool ftk_compat_read(const char *path, ftk_compat_key_fn *fn, void *arg)
             snprintf(section, sizeof section, "%s", trim(text + 1));
         } else if (equals) {
             *equals = '\0';
-            fn(section, trim(text), trim(equals + 1), arg);
+            const char *value = trim(equals + 1);
+            if (strlen(value) >= VALUE_BYTES) /* it would be cut, and be another directory */
+                problem = ENAMETOOLONG;
+            fn(section, trim(text), value, arg);
         }
     }
-    const bool good = !ferror(f);
-    return fclose(f) == 0 && good;
+    if (problem == 0 && ferror(f))
+        problem = EIO;
+    if (fclose(f) != 0 && problem == 0)
+        problem = errno;
+    errno = problem;
+    return problem == 0;
 }
 
 void ftk_compat_ini_refuse(char *ini)
@@ -86,6 +96,14 @@ void ftk_compat_ini_begin(char *ini)
 #endif
     ftk_compat_ini(
         ini, off ? "[recover]\nsupply = end\n" : "[log]\nenabled = true\nteams = rank\n");
+}
+
+bool ftk_compat_nameable(const char *path)
+{
+    bool good = true;
+    for (const char *p = path; *p && good; p++)
+        good = *p != '\n' && !(isspace((unsigned char)*p) && (p[1] == '#' || p[1] == ';'));
+    return good;
 }
 
 bool ftk_compat_directory(const char *path)

@@ -103,8 +103,10 @@ FTKIT_FTI_API int FTI_Recover(void);
 
 /** Recover one variable, before FTI_Recover() and the first checkpoint.  FTI_SCES or FTI_NSCS. */
 FTKIT_FTI_API int FTI_RecoverVar(int id);
-FTKIT_FTI_API int FTI_RecoverVarInit(void);     /**< before FTI_RecoverVar() */
-FTKIT_FTI_API int FTI_RecoverVarFinalize(void); /**< after it; FTI_Status() is 0 then */
+FTKIT_FTI_API int FTI_RecoverVarInit(void); /**< before FTI_RecoverVar() */
+
+/** After FTI_RecoverVar(): FTI_Status() is 0 then.  FTI_NSCS: variables are missing. */
+FTKIT_FTI_API int FTI_RecoverVarFinalize(void);
 
 /** Bytes of a variable in the checkpoint that can be recovered; 0: there is none. */
 FTKIT_FTI_API int64_t FTI_GetStoredSize(int id);

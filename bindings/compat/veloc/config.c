@@ -47,16 +47,23 @@ static void take(const char *section, const char *key, const char *value, void *
         snprintf(f->others + used, sizeof f->others - used, "%s%s", used ? ", " : "", key);
 }
 
-static void take_variables(struct found *f)
+static bool take_variables(struct found *f)
 {
+    bool good = true;
     for (int i = 0; i < KNOWN; i++) {
         char name[64] = "VELOC_";
         for (size_t n = strlen(name), k = 0; known[i][k]; k++, n++)
             name[n] = (char)toupper((unsigned char)known[i][k]);
         const char *value = getenv(name);
-        if (value && *value)
-            snprintf(f->value[i], sizeof f->value[i], "%s", value);
+        if (!value || !*value)
+            continue;
+        const int n = snprintf(f->value[i], sizeof f->value[i], "%s", value);
+        if (n < 0 || (size_t)n >= sizeof f->value[i]) {
+            ftk_compat_say("%s: the value is too long", name);
+            good = false;
+        }
     }
+    return good;
 }
 
 /* A whole number, or the default for an empty text. */
@@ -84,6 +91,10 @@ static bool understand(const char *path, const struct found *f, struct ftk_veloc
         ftk_compat_say("%s: scratch is missing", path);
         return false;
     }
+    if (!ftk_compat_nameable(f->value[PERSISTENT])) {
+        ftk_compat_say("%s: persistent = %s: a blank before # or ;", path, f->value[PERSISTENT]);
+        return false;
+    }
     memcpy(c->persistent, f->value[PERSISTENT], sizeof c->persistent);
     return number(path, f, INTERVAL, -1, &c->interval_s)
            && number(path, f, VERSIONS, 0, &c->versions);
@@ -98,7 +109,8 @@ bool ftk_veloc_read(const char *path, bool said, struct ftk_veloc_config *config
         ftk_compat_say("%s: %s", path ? path : "VELOC_Init", path ? strerror(errno) : "no file");
         return false;
     }
-    take_variables(&f);
+    if (!take_variables(&f))
+        return false;
     if (said && *f.others)
         ftk_compat_say("%s: without effect: %s", path, f.others);
     return understand(path, &f, config);

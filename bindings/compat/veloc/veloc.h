@@ -68,7 +68,8 @@ FTKIT_VELOC_API int VELOC_Finalize(int drain);
  */
 FTKIT_VELOC_API int VELOC_Mem_protect(int id, void *ptr, size_t count, size_t base_size);
 
-/** End the protection.  Local.  VELOC_FAILURE: no such id. */
+/** End the protection.  Local.  VELOC_FAILURE: no such id.  Between VELOC_Checkpoint_mem() and
+ * VELOC_Checkpoint_end() the checkpoint fails. */
 FTKIT_VELOC_API int VELOC_Mem_unprotect(int id);
 
 /** End all protections.  Local. */
@@ -104,7 +105,8 @@ FTKIT_VELOC_API int VELOC_Checkpoint_end(int success);
 /** Wait until the newest checkpoint is on the file system.  Collective, unlike in VeloC. */
 FTKIT_VELOC_API int VELOC_Checkpoint_wait(void);
 
-/** VELOC_SUCCESS: nothing is on its way to the file system; VELOC_FAILURE: something is.  Local. */
+/** VELOC_SUCCESS: nothing is on its way to the file system; VELOC_FAILURE: something is, or the
+ * last files of this process could not be written, as a line says.  Local. */
 FTKIT_VELOC_API int VELOC_Checkpoint_finished(void);
 
 /** Nothing is in `scratch`, so nothing is removed there.  Checkpoints in `persistent` stay.
