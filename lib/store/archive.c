@@ -21,8 +21,9 @@ struct found {
     uint16_t kind;
     uint32_t mode;
     uint64_t bytes, offset;
+    dev_t device;
     ino_t inode;
-    struct timespec changed;
+    struct timespec modified, changed;
 };
 
 struct ftk_archive {
@@ -57,19 +58,26 @@ static const char *kind_of(mode_t mode)
     }
 }
 
+static struct found found_of(const struct stat *st)
+{
+    const bool file = S_ISREG(st->st_mode);
+    return (struct found){
+        .kind = file ? FTK_ARCHIVE_FILE : FTK_ARCHIVE_DIRECTORY,
+        .mode = st->st_mode & 0777,
+        .bytes = file ? (uint64_t)st->st_size : 0,
+        .device = st->st_dev,
+        .inode = st->st_ino,
+        .modified = st->st_mtim,
+        .changed = st->st_ctim,
+    };
+}
+
 static int add(struct ftk_archive *a, const char *path, const struct stat *st)
 {
     if (!ftk_grow(&a->found, &a->room, a->n + 1, sizeof *a->found))
         return ftk_fail(FTKIT_ERR_NOMEM, "the list of %zu files", a->n);
-    const bool file = S_ISREG(st->st_mode);
     struct found *f = &a->found[a->n++];
-    *f = (struct found){
-        .kind = file ? FTK_ARCHIVE_FILE : FTK_ARCHIVE_DIRECTORY,
-        .mode = st->st_mode & 0777,
-        .bytes = file ? (uint64_t)st->st_size : 0,
-        .inode = st->st_ino,
-        .changed = st->st_mtim,
-    };
+    *f = found_of(st);
     memcpy(f->path, path, strlen(path) + 1);
     return FTKIT_OK;
 }
@@ -177,6 +185,17 @@ uint64_t ftk_archive_sum(const struct ftk_archive_head *zero, const void *archiv
         ftk_xxh3(zero, sizeof *zero));
 }
 
+/* Find all entries below the root, in the order of their paths. */
+static int scan_root(struct ftk_archive *a)
+{
+    int rc = scan_dir(a, a->root, ".", "");
+    if (rc == FTKIT_OK && a->n > UINT32_MAX)
+        rc = ftk_fail(FTKIT_ERR_SIZE, "%zu files", a->n);
+    if (rc == FTKIT_OK && a->n > 0)
+        qsort(a->found, a->n, sizeof *a->found, by_path);
+    return rc;
+}
+
 static int scan(struct ftk_archive *a, const char *dir)
 {
     int rc = FTKIT_OK;
@@ -184,12 +203,8 @@ static int scan(struct ftk_archive *a, const char *dir)
         a->root = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (a->root < 0)
             return ftk_fail_errno(errno, "%s", dir);
-        rc = scan_dir(a, a->root, ".", "");
+        rc = scan_root(a);
     }
-    if (rc == FTKIT_OK && a->n > UINT32_MAX)
-        rc = ftk_fail(FTKIT_ERR_SIZE, "%zu files", a->n);
-    if (rc == FTKIT_OK && a->n > 0)
-        qsort(a->found, a->n, sizeof *a->found, by_path);
     if (rc == FTKIT_OK)
         rc = lay_out(a);
     return rc == FTKIT_OK ? make_head(a, dir ? 0 : FTK_ARCHIVE_ABSENT) : rc;
@@ -229,17 +244,52 @@ void ftk_archive_free(struct ftk_archive *archive)
 
 /* ---- read ---------------------------------------------------------------------------- */
 
+static bool is_at(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* The times of a directory change with the entries, which are compared themselves. */
+static bool is_same(const struct found *f, const struct found *now)
+{
+    return f->kind == now->kind && f->mode == now->mode && f->device == now->device
+           && f->inode == now->inode && f->bytes == now->bytes
+           && (f->kind == FTK_ARCHIVE_DIRECTORY
+               || (is_at(&f->modified, &now->modified) && is_at(&f->changed, &now->changed)));
+}
+
+static int fail_changed(const struct found *f)
+{
+    return ftk_fail(FTKIT_ERR_STATE,
+        "%s changes while it is taken. Rule: the files of a set are complete and closed", f->path);
+}
+
 /* Compare the open file with what the scan has found. */
 static int check_same(const struct ftk_archive *a, const struct found *f)
 {
     struct stat st;
     if (fstat(a->fd, &st) != 0)
         return ftk_fail_errno(errno, "%s", f->path);
-    if (S_ISREG(st.st_mode) && st.st_ino == f->inode && (uint64_t)st.st_size == f->bytes
-        && st.st_mtim.tv_sec == f->changed.tv_sec && st.st_mtim.tv_nsec == f->changed.tv_nsec)
+    const struct found now = found_of(&st);
+    return S_ISREG(st.st_mode) && is_same(f, &now) ? FTKIT_OK : fail_changed(f);
+}
+
+/* All is read: compare all entries, also those without bytes, with what the scan has found. */
+static int check_all(const struct ftk_archive *a)
+{
+    struct ftk_archive now = { .root = a->root };
+    if (a->root < 0)
         return FTKIT_OK;
-    return ftk_fail(FTKIT_ERR_STATE,
-        "%s changes while it is taken. Rule: the files of a set are complete and closed", f->path);
+    int rc = scan_root(&now);
+    for (size_t i = 0; rc == FTKIT_OK && (i < a->n || i < now.n); i++) {
+        const struct found *f = i < a->n ? &a->found[i] : NULL;
+        const struct found *g = i < now.n ? &now.found[i] : NULL;
+        const int order = !f ? 1 : !g ? -1 : strcmp(f->path, g->path);
+        if (order != 0 || !is_same(f, g))
+            rc = fail_changed(order > 0 ? g : f);
+    }
+    free(now.found);
+    return rc;
 }
 
 static void close_current(struct ftk_archive *a)
@@ -323,5 +373,5 @@ int ftk_archive_read(struct ftk_archive *a, char *to, size_t at, size_t bytes)
         if (rc != FTKIT_OK)
             return rc;
     }
-    return FTKIT_OK;
+    return end == a->bytes ? check_all(a) : FTKIT_OK;
 }

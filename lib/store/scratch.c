@@ -89,6 +89,15 @@ void ftk_scratch_remove(struct ftk_scratch *s)
     s->fd = -1;
 }
 
+/* Whether the open directory still has this name; another process may have removed it, and a third
+ * one may have made a new one. */
+static bool is_called(int parent, const char *name, const struct stat *open)
+{
+    struct stat st;
+    return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == open->st_ino
+           && st.st_dev == open->st_dev;
+}
+
 /* Remove a directory that no living process has. */
 static void sweep_one(int parent, const char *name)
 {
@@ -97,7 +106,8 @@ static void sweep_one(int parent, const char *name)
     if (fd < 0)
         return; /* it is gone, or not ours */
     if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0
-        && empty(fd, ".") == 0 && unlinkat(parent, name, AT_REMOVEDIR) == 0)
+        && is_called(parent, name, &st) && empty(fd, ".") == 0
+        && unlinkat(parent, name, AT_REMOVEDIR) == 0)
         ftk_report(FTKIT_DEBUG, "%s: left by an ended process, removed", name);
     (void)close(fd);
 }
@@ -123,14 +133,16 @@ static int make_one(const char *path, int *out)
     if (mkdir(path, 0700) != 0)
         return errno;
     int fd = open_dir(AT_FDCWD, path);
-    if (fd < 0)
-        return errno == ENOENT ? EEXIST : errno;
-    int err = flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 ? 0 : errno;
-    if (err == EWOULDBLOCK || (err == 0 && st.st_nlink == 0))
+    int err = fd >= 0 ? FTK_FAULT("scratch.lock") : errno;
+    if (err == 0 && (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &st) != 0))
+        err = errno;
+    if (err == EWOULDBLOCK || (fd < 0 && err == ENOENT) || (err == 0 && st.st_nlink == 0))
         err = EEXIST;
+    else if (err != 0)
+        (void)rmdir(path); /* no sweep could lock it */
     if (err == 0)
         *out = fd;
-    else
+    else if (fd >= 0)
         (void)close(fd); /* nothing was written */
     return err;
 }

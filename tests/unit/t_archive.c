@@ -257,6 +257,8 @@ static int changed(void (*change)(void))
     static char buf[2 * LARGE];
     make_file("a", 5000, 0600);
     make_file("b", LARGE, 0600);
+    make_file("c", 0, 0600);
+    assert_int_equal(mkdir(in(&from, "d"), 0755), 0);
     assert_int_equal(ftk_archive_scan(from.path, &a), FTKIT_OK);
     size_t bytes = ftk_archive_bytes(a);
     int rc = ftk_archive_read(a, buf, 0, 3000);
@@ -297,7 +299,7 @@ static void remove_b(void)
 
 static void replace_b(void)
 {
-    assert_int_equal(rename(in(&from, "b"), in(&from, "c")), 0);
+    assert_int_equal(rename(in(&from, "b"), in(&from, "old")), 0);
     make_file("b", LARGE, 0600);
 }
 
@@ -305,6 +307,72 @@ static void pipe_b(void)
 {
     assert_int_equal(unlink(in(&from, "b")), 0);
     assert_int_equal(mkfifo(in(&from, "b"), 0600), 0);
+}
+
+static void grow_c(void) /* it was empty */
+{
+    assert_int_equal(truncate(in(&from, "c"), 1), 0);
+}
+
+static void remove_c(void)
+{
+    assert_int_equal(unlink(in(&from, "c")), 0);
+}
+
+static void remove_d(void)
+{
+    assert_int_equal(rmdir(in(&from, "d")), 0);
+}
+
+static void file_for_d(void)
+{
+    remove_d();
+    make_file("d", 0, 0755);
+}
+
+static void add_in_d(void)
+{
+    make_file("d/new", 0, 0600);
+}
+
+static void add_last(void)
+{
+    make_file("e", 10, 0600);
+}
+
+static void link_e(void)
+{
+    assert_int_equal(symlink("a", in(&from, "e")), 0);
+}
+
+/* As many bytes, and the time of the file is set back: the time of the inode differs. */
+static void change_b_back(void)
+{
+    struct stat st;
+    int fd = open(in(&from, "b"), O_WRONLY);
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    (void)usleep(20000); /* more than a tick of the clock of files */
+    assert_int_equal(write(fd, "other", 5), 5);
+    const struct timespec times[2] = { st.st_atim, st.st_mtim };
+    assert_int_equal(futimens(fd, times), 0);
+    assert_int_equal(close(fd), 0);
+}
+
+static void changing_names(void **state)
+{
+    (void)state;
+    assert_int_equal(changed(grow_c), FTKIT_ERR_STATE);
+    assert_non_null(strstr(ftk_detail_text(), "c changes while it is taken"));
+    assert_int_equal(changed(remove_c), FTKIT_ERR_STATE);
+    assert_non_null(strstr(ftk_detail_text(), "c changes while it is taken"));
+    assert_int_equal(changed(remove_d), FTKIT_ERR_STATE);
+    assert_int_equal(changed(file_for_d), FTKIT_ERR_STATE);
+    assert_int_equal(changed(add_in_d), FTKIT_ERR_STATE);
+    assert_non_null(strstr(ftk_detail_text(), "d/new changes while it is taken"));
+    assert_int_equal(changed(add_last), FTKIT_ERR_STATE);
+    assert_non_null(strstr(ftk_detail_text(), "e changes while it is taken"));
+    assert_int_equal(changed(link_e), FTKIT_ERR_UNSUPPORTED);
+    assert_int_equal(changed(change_b_back), FTKIT_ERR_STATE);
 }
 
 static void changing_files(void **state)
@@ -340,6 +408,9 @@ static void failing_calls(void **state)
     assert_int_equal(ftk_scratch_make("", &s), FTKIT_ERR_NOSPACE);
     assert_int_equal(s.fd, -1);
     ftk_scratch_remove(&s);
+    ftk_fault_rank(5, 0);
+    assert_int_equal(ftk_scratch_make("", &s), FTKIT_ERR_IO);
+    assert_int_equal(access(s.path, F_OK), -1); /* nothing is left */
     ftk_fault_rank(0, 0);
     assert_int_equal(ftk_scratch_make("/nowhere", &s), FTKIT_ERR_IO);
     free(buf);
@@ -576,6 +647,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(strange_files, setup, teardown),
         cmocka_unit_test_setup_teardown(long_names, setup, teardown),
         cmocka_unit_test_setup_teardown(changing_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(changing_names, setup, teardown),
         cmocka_unit_test_setup_teardown(failing_calls, setup, teardown),
         cmocka_unit_test_setup_teardown(unreadable, setup, teardown),
         cmocka_unit_test_setup_teardown(damaged_archives, setup, teardown),
@@ -596,7 +668,7 @@ int main(int argc, char **argv)
     }
     setenv("FTKIT_FAULT",
         "archive.open:1:1:EIO,archive.read:2:1:EIO,archive.write:3:1:ENOSPC,"
-        "scratch.make:4:1:ENOSPC",
+        "scratch.make:4:1:ENOSPC,scratch.lock:5:1:EIO",
         1);
     ftk_fault_rank(0, 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
