@@ -17,6 +17,7 @@
 #include "checkpoint.h"
 #include "core/log_ops.h"
 #include "detect/detect.h"
+#include "detect/watchdog.h"
 #include "pack.h"
 #include "period.h"
 #include "policy.h"
@@ -173,7 +174,7 @@ static int look(struct ftkit_ctx *ctx, bool *write)
     ftk_vote_init(&v);
     int64_t log = count ? INT64_MAX : ftk_log_calls_left(ctx, false);
     int64_t clock = ctx->rank == 0 ? clock_gap(ctx, p->wait_s) : INT64_MAX;
-    v.min[WORD_GAP] = clock < log ? clock : log;
+    v.min[WORD_GAP] = p->requested ? 0 : clock < log ? clock : log;
     v.min[WORD_ASK] = -ftk_steer_ask(ctx);
     v.min[WORD_WAIT] = -(int64_t)(1e6 * p->wait_s);
     v.min[WORD_HELD] = -(int64_t)held_of(ctx);
@@ -216,6 +217,14 @@ static uint64_t next_call(const struct ftkit_ctx *ctx)
     return ctx->policy.calls + (bottom ? 2 : 1);
 }
 
+/* Whether all ranks know without a vote that this call writes a set. */
+static bool all_know(const struct ftkit_ctx *ctx)
+{
+    const struct ftk_policy *p = &ctx->policy;
+    return ftk_policy_first_is_due(ctx) || ctx->replica.stale != 0
+           || (ctx->cfg.period.kind == FTK_PERIOD_COUNT && p->calls >= p->set_at);
+}
+
 int ftk_policy_foresee(struct ftkit_ctx *ctx, bool *write)
 {
     struct ftk_policy *p = &ctx->policy;
@@ -227,7 +236,13 @@ int ftk_policy_foresee(struct ftkit_ctx *ctx, bool *write)
         return FTKIT_OK;
     }
     p->calls = next_call(ctx);
-    int rc = ftk_policy_decide(ctx, write);
+    int rc = FTKIT_OK;
+    if (p->requested && !all_know(ctx)) { /* by this rank; others may have asked, or look */
+        ftk_watchdog_at(ctx->dog, FTK_AT_REQUEST, ctx->rank, p->calls);
+        rc = look(ctx, write);
+    } else {
+        rc = ftk_policy_decide(ctx, write);
+    }
     p->calls = calls;
     if (rc == FTKIT_OK && *write && p->requested == 0)
         p->requested = 1;
