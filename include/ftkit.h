@@ -370,7 +370,8 @@ typedef struct ftkit_files {
  *
  * Local.  Memory: the bytes of the files are a part of the registered bytes.
  * Errors: as ftkit_register(); FTKIT_ERR_ARG: a function is missing, or size is not set;
- *         FTKIT_ERR_UNSUPPORTED: ops is NULL with replicas (replicas.count);
+ *         FTKIT_ERR_UNSUPPORTED: ops is NULL with replicas (replicas.count) or lines apart
+ *         (checkpoint.line);
  *         FTKIT_ERR_IO, FTKIT_ERR_NOSPACE: no directory can be made in files.directory.
  * Errors of ftkit_checkpoint(), after which no set is written and nothing is lost; the detail names
  * the file: FTKIT_ERR_CALLBACK: write has failed; FTKIT_ERR_UNSUPPORTED: a symbolic link, a device,
@@ -387,8 +388,11 @@ FTKIT_API int ftkit_register_files(
  * registered without callbacks:
  *
  *     while (ftkit_step(ft, &rc)) {
- *         if (rc == FTKIT_ROLLED_BACK && ftkit_files_read(ft, "restart", dir, sizeof dir) == 0)
- *             read_restart(dir, comm);
+ *         if (rc == FTKIT_ROLLED_BACK
+ *             && (ftkit_files_read(ft, "restart", dir, sizeof dir) != FTKIT_OK
+ *                 || read_restart(dir, comm) != 0)
+ *             && !ftkit_confirm(ft)) // no other rank was lost meanwhile
+ *             ftkit_abort(comm, 1);  // the state is not that of the set
  *         ...
  *         if (ftkit_due(ft) > 0) {
  *             ftkit_files_begin(ft, "restart", dir, sizeof dir);
@@ -400,10 +404,11 @@ FTKIT_API int ftkit_register_files(
  *                   directory stays the same in the life of the process
  * @param      room  bytes at dir; 1100 are always enough
  *
- * The files are those of the next call of ftkit_checkpoint() or ftkit_step(), and of no later one.
+ * The files are those of the next call of ftkit_step(), and of no later one.
  * If that call writes no set, they stay until ftkit_files_begin() or ftkit_files_end().  A set that
  * is due without files is FTKIT_ERR_STATE, and is not written.  The first set of ftkit_step() needs
- * no files: ranks that return to it begin again (FTKIT_NO_SET).
+ * no files: ranks that return to it begin again (FTKIT_NO_SET).  Loops without ftkit_step() have no
+ * such set, and ftkit_recover() refuses them (FTKIT_ERR_UNSUPPORTED).
  *
  * Local.
  * Errors: FTKIT_ERR_NOT_FOUND: no such files; FTKIT_ERR_STATE: they have callbacks; FTKIT_ERR_SIZE:
@@ -415,9 +420,10 @@ FTKIT_API int ftkit_files_begin(ftkit_ctx *ctx, const char *name, char *dir, siz
  * The files of ftkit_files_begin() are written and closed.
  *
  * @param ok  0: they are of no use, because writing has failed, for instance because of a lost
- *            rank.  They are removed.  Without ftkit_files_begin(): remove restored files.
+ *            rank.  They are removed.
  *
- * Local.  Errors: as ftkit_files_begin(); FTKIT_ERR_STATE: no ftkit_files_begin() stands before.
+ * Local.  Errors: as ftkit_files_begin(); FTKIT_ERR_STATE: no ftkit_files_begin() stands before, or
+ *         a set was restored since then.
  */
 FTKIT_API int ftkit_files_end(ftkit_ctx *ctx, const char *name, int ok);
 
@@ -876,13 +882,17 @@ FTKIT_API int ftkit_abort(MPI_Comm comm, int code);
  * @return 1: it will, unless a failure comes; 0: it will not, or a failure is known, which it will
  *         repair; below 0: an error
  *
- * Call this function on every rank between the same two calls of ftkit_checkpoint(), once.  After a
- * restore and before the next ftkit_checkpoint() the answer may be local, so do not let
- * communication depend on it there.
+ * Call this function on every rank between the same two calls of ftkit_checkpoint(), once, and
+ * after the body has changed its state.  All ranks get the same answer.  There are two exceptions,
+ * because some ranks are new there: a loop without ftkit_step(), before its first
+ * ftkit_checkpoint() after a restore; and a rollback in ftkit_wait() or ftkit_scrub(), before the
+ * next ftkit_step().  Do not let communication depend on the answer there.
+ * If only some ranks have called ftkit_request(), and all others vote here, the answer is 1 on all
+ * ranks.  If the others do not vote, the job ends with a line, as for ftkit_request().
  *
  * Collective.
  * Blocking: as ftkit_checkpoint() when nothing is due; one small vote of all ranks where the clock
- *           decides.  The next call takes no vote of its own for the same question.
+ *           decides, or after ftkit_request().  The next call takes no vote for that again.
  * Errors:   FTKIT_ERR_STATE: before ftkit_recover(); FTKIT_ERR_UNSUPPORTED: with the message log;
  *           FTKIT_ERR_MISMATCH: the ranks are at different calls.
  */

@@ -18,6 +18,7 @@
 #include "set/checkpoint.h"
 #include "set/clone.h"
 #include "set/debug_regions.h"
+#include "set/files.h"
 #include "set/flip.h"
 #include "set/output.h"
 #include "set/pack.h"
@@ -368,6 +369,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     if (ctx->where != FTK_IN_LOOP)
         return ftk_done(ctx, ftk_fail(FTKIT_ERR_STATE, "ftkit_checkpoint before ftkit_recover"));
     double now = ftk_now_s();
+    ftk_policy_enter(ctx);
     if (ctx->first_call)
         count_first_call(ctx);
     ftk_policy_count(ctx);
@@ -503,6 +505,8 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     int rc = ftk_check_ctx(ctx, "ftkit_recover");
     if (rc == FTKIT_OK && ctx->where >= FTK_IN_LOOP)
         rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_recover is called once, before the loop");
+    if (rc == FTKIT_OK)
+        rc = ftk_files_check_loop(ctx);
     if (rc == FTKIT_OK) {
         enter(ctx, FTK_AT_RECOVER, "ftkit_recover");
         rc = recover(ctx, &restored);

@@ -58,6 +58,16 @@ sub is_left
 # Several faults, each with a spare.
 sub dies { return (fault => join(',', map {"$_:kill"} @_), spares => scalar @_) }
 
+# A job without a result says why.
+sub says
+{
+    my ($name, $why, $mode, %o) = @_;
+    my $j = job(program => build() . '/mpi/files', args => [ '-o', scratch() . '/out', $mode ],
+        spares => 0, env => \%memory, %o);
+    like($j->{log}, $why, $name);
+    return;
+}
+
 my %shared = (FTKIT_LEVEL_MEMORY_PLACE => 'shared');
 my %xor = (FTKIT_LEVEL_MEMORY_SCHEME => 'xor');
 my %rs = (FTKIT_LEVEL_MEMORY_SCHEME => 'rs');
@@ -117,12 +127,22 @@ saves('write fails', mode => 'fails', result => ', 1 errors, the last -23',
     said => qr/write\(\) of files 'restart' returned 7/);
 saves('files of an earlier call', mode => 'stale', said => qr/a set is due, and the files are of an earlier call/,
     result => ', 2 errors, the last -7');
-{
-    my $j = job(program => build() . '/mpi/files', args => [ '-o', scratch() . '/refused', 'calls' ],
-        spares => 0, env => \%log);
-    like($j->{log}, qr/ftkit_due with the message log \(log.enabled\): ranks that go on/,
-        'ftkit_due says why it is not for jobs with the log');
-}
+says('files of an earlier call, after a rollback in another call',
+    qr/a set is due, and the files are of an earlier call/, 'back', dies('app.scrub:1:1'),
+    env => { %memory, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+says('ftkit_due says why it is not for jobs with the log',
+    qr/ftkit_due with the message log \(log.enabled\): ranks that go on/, 'calls', env => \%log);
+says('files without callbacks are refused with lines apart',
+    qr/lines apart \(checkpoint.line\) need files with callbacks/, 'asks',
+    env => { %log, FTKIT_CHECKPOINT_LINE => 'apart' });
+says('... and without ftkit_step', qr/ftkit_recover: files 'restart' have no callbacks/, 'recover');
+
+# one rank alone asks for a set
+my %seldom = (FTKIT_CHECKPOINT_PERIOD => '1000s', FTKIT_RECOVER_STALL => '10s');
+saves('a request of one rank at a look', mode => 'alone',
+    env => { %seldom, FTKIT_CHECKPOINT_REACT => '1ms' });
+says('a request of one rank between looks', qr/because of ftkit_request, and rank \d has not written/,
+    'alone', env => { %memory, %seldom, FTKIT_CHECKPOINT_PERIOD => '1000 calls' });
 
 # the default place, and processes that nobody replaces
 {

@@ -673,12 +673,10 @@ static void path_of_files(ftkit_ctx *ctx, const char *call,
 {
     char *c_name;
     char path[2048];
+    const size_t room = dir->elem_len + 1 < sizeof path ? dir->elem_len + 1 : sizeof path;
     int rc = name_of(ctx, call, name, &c_name);
     if (rc == FTKIT_OK)
-        rc = fn(ctx, c_name, path, sizeof path);
-    if (rc == FTKIT_OK && strlen(path) > dir->elem_len)
-        rc = FAIL(ctx, FTKIT_ERR_SIZE, "%s: the path has %zu characters, and dir has %zu", call,
-            strlen(path), dir->elem_len);
+        rc = fn(ctx, c_name, path, room);
     if (rc == FTKIT_OK) {
         memset(dir->base_addr, ' ', dir->elem_len);
         memcpy(dir->base_addr, path, strlen(path));

@@ -151,6 +151,7 @@ struct ftk_callback {
 /* When a set is due (lib/set/policy.c). */
 struct ftk_policy {
     uint64_t calls;      /* of ftkit_checkpoint() */
+    uint64_t made;       /* calls of this process; no rollback takes one back */
     uint64_t next_event; /* the call at which a set may be due, and all ranks decide */
     double last_set_s;
     double last_durable_s;

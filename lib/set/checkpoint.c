@@ -362,6 +362,8 @@ static int write_once(struct ftkit_ctx *ctx)
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) /* otherwise the repair ends the line */
         ftk_log_line_end(ctx, false);
     ftk_write_end(&c.w, rc);
+    if (rc != FTKIT_OK)
+        ftk_files_given_up(ctx);
     if (rc == FTKIT_OK)
         ftk_increment_end(ctx, &c.changes, c.ch.sent);
     ftk_changes_end(&c.changes);

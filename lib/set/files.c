@@ -31,7 +31,7 @@ struct files {
     struct ftk_scratch scratch;
     struct ftk_archive *archive; /* of the set that is written; or NULL */
     enum held held;
-    uint64_t until; /* given: the last call of ftkit_checkpoint() for which the files are right */
+    uint64_t of_call; /* given: the call of ftkit_checkpoint() for which the files are right */
 };
 
 /* Add the name of the region to an error. */
@@ -80,7 +80,7 @@ static bool is_first_of_step(struct ftkit_ctx *ctx)
 static int check_given(const struct files *f)
 {
     if (f->held == HELD_GIVEN || f->held == HELD_TAKEN)
-        if (f->ctx->policy.calls <= f->until)
+        if (f->ctx->policy.made == f->of_call)
             return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_STATE,
         "files '%s': %s. Rule: if ftkit_due(), the program writes the files between "
@@ -186,15 +186,51 @@ static const struct ftk_system_region files_region = {
     .release = release,
 };
 
+/* The next region of files behind *i; NULL: there is none. */
+static struct files *next_files(const struct ftkit_ctx *ctx, int *i)
+{
+    while (*i < ctx->regions.n) {
+        const struct ftk_region *r = &ctx->regions.list[(*i)++];
+        if (r->system == &files_region)
+            return r->arg;
+    }
+    return NULL;
+}
+
 void ftk_files_committed(struct ftkit_ctx *ctx)
 {
-    for (int i = 0; i < ctx->regions.n; i++) {
-        struct files *f = ctx->regions.list[i].arg;
-        if (ctx->regions.list[i].system != &files_region || f->held != HELD_TAKEN)
-            continue;
-        f->held = HELD_NOTHING;
-        clean(f);
-    }
+    struct files *f;
+    for (int i = 0; (f = next_files(ctx, &i)) != NULL;)
+        if (f->held == HELD_TAKEN) {
+            f->held = HELD_NOTHING;
+            clean(f);
+        }
+}
+
+void ftk_files_given_up(struct ftkit_ctx *ctx)
+{
+    struct files *f;
+    for (int i = 0; (f = next_files(ctx, &i)) != NULL;)
+        if (f->archive) { /* measured and not packed */
+            drop_archive(f);
+            if (!f->calls)
+                clean(f);
+        }
+}
+
+/* If a rank is lost in the first set, the others try this set again.  With ftkit_step() the
+ * replacement does the same.  Without, it would first write files, alone. */
+int ftk_files_check_loop(struct ftkit_ctx *ctx)
+{
+    const struct files *f;
+    for (int i = 0; (f = next_files(ctx, &i)) != NULL;)
+        if (f->calls && !ftk_region_has_step(ctx))
+            return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+                "ftkit_recover: files '%s' have no callbacks, and so need ftkit_step(): a rank "
+                "that replaces another one would write its first files while the others wait for "
+                "it in the set",
+                f->name);
+    return FTKIT_OK;
 }
 
 static int check_ops(const struct ftkit_ctx *ctx, const ftkit_files *ops)
@@ -203,6 +239,10 @@ static int check_ops(const struct ftkit_ctx *ctx, const ftkit_files *ops)
         return ftk_fail(FTKIT_ERR_UNSUPPORTED,
             "ftkit_register_files: replicas (replicas.count) need files with callbacks: a replica "
             "that differs reads its files inside of ftkit_checkpoint()");
+    if (!ops && ctx->cfg.log_enabled && ctx->cfg.line == FTK_LINE_APART)
+        return ftk_fail(FTKIT_ERR_UNSUPPORTED,
+            "ftkit_register_files: lines apart (checkpoint.line) need files with callbacks: a "
+            "program does not know in which of its calls it takes part in a set");
     if (!ops || (ops->size >= sizeof *ops && ops->write && ops->read))
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_ARG, "ftkit_register_files: callbacks missing, or size not set");
@@ -294,11 +334,14 @@ int ftkit_files_end(ftkit_ctx *ctx, const char *name, int ok)
     int rc = find(ctx, "ftkit_files_end", name, &f);
     if (rc == FTKIT_OK && ok && f->held != HELD_BEGUN)
         rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_files_end: no ftkit_files_begin() of '%s'", f->name);
+    if (rc == FTKIT_OK && f->held == HELD_RESTORED)
+        rc = ftk_fail(FTKIT_ERR_STATE,
+            "ftkit_files_end: '%s' has the files of a restored set, for ftkit_files_read()",
+            f->name);
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
     f->held = ok ? HELD_GIVEN : HELD_NOTHING;
-    /* the first call after a restore counts twice, if it stands at the bottom of the loop */
-    f->until = ctx->policy.calls + 1 + (ctx->first_call && ctx->restored > 0);
+    f->of_call = ctx->policy.made + 1;
     return ftk_done(ctx, ok ? FTKIT_OK : of(f, ftk_scratch_empty(&f->scratch)));
 }
 

@@ -6,6 +6,10 @@
 
 #include "core/context.h"
 
+/* Whether the loop of the program suits its files; called in ftkit_recover(). */
+int ftk_files_check_loop(struct ftkit_ctx *ctx);
+/* A set is given up, or written again: empty the directories that the program does not use. */
+void ftk_files_given_up(struct ftkit_ctx *ctx);
 /* A set is committed: remove the files that the program has given for it. */
 void ftk_files_committed(struct ftkit_ctx *ctx);
 

@@ -8,6 +8,12 @@
 #include "core/context.h"
 #include "steer.h"
 
+/* The program calls ftkit_checkpoint(). */
+static inline void ftk_policy_enter(struct ftkit_ctx *ctx)
+{
+    ctx->policy.made++;
+}
+
 /* A call of ftkit_checkpoint() begins. */
 static inline void ftk_policy_count(struct ftkit_ctx *ctx)
 {

@@ -65,6 +65,7 @@ program files
     type(MPI_Comm) :: comm
     character(len=1100) :: dir
     character(len=20) :: mode
+    character(len=4) :: short
     integer :: rank, size, ierr
     real(8) :: sum
 
@@ -82,6 +83,8 @@ program files
     end if
     do while (ftkit_step(ft, ierr))
         if (ierr == FTKIT_ROLLED_BACK .and. mode == 'calls') then
+            call ftkit_files_begin(ft, 'restart', short, ierr)
+            if (ierr /= FTKIT_ERR_SIZE) error stop 'the path is longer' ! and the files stay
             call ftkit_files_read(ft, 'restart', dir, ierr)
             if (ierr == FTKIT_OK) ierr = load_from(dir)
             if (ierr /= 0) error stop 'not restored'

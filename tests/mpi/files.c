@@ -10,6 +10,9 @@
  *   early:     the same, and files are also written where no set is due
  *   asks:      ftkit_request() in place of ftkit_due(); no communication (with the message log)
  *   stale:     files at other calls than the one before a set
+ *   back:      files for the call after a rollback in ftkit_scrub(), and not for the next one
+ *   alone:     rank 1 alone asks for a set, and all ranks ask ftkit_due()
+ *   recover:   without ftkit_step()
  *   link:      write leaves a symbolic link, which a set does not take
  *   fails:     write fails on rank 1 in its second call
  *
@@ -33,7 +36,9 @@ struct app {
     int restored; /* the step of the files, -1: none */
     int errors, last_error;
     int writes;
-    bool due; /* what ftkit_due() has said */
+    bool went;      /* back to a set */
+    char dir[1100]; /* of the last files */
+    bool due;       /* what ftkit_due() has said */
     uint64_t committed;
     double sum;
     double x[ITEMS];
@@ -44,6 +49,17 @@ static struct app a;
 static bool is_mode(const char *mode)
 {
     return strcmp(a.mode, mode) == 0;
+}
+
+/* The mode has no callbacks. */
+static bool has_calls(void)
+{
+    static const char *const modes[] = { "calls", "early", "asks", "stale", "back", "alone",
+        "recover" };
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (is_mode(modes[i]))
+            return true;
+    return false;
 }
 
 static double sum_of(double mine)
@@ -126,6 +142,7 @@ static int write_files(void *arg, const char *dir)
     struct stat st;
     TRUE(stat(dir, &st) == 0 && S_ISDIR(st.st_mode));
     TRUE(stat(in(dir, "x.bin"), &st) != 0); /* it is empty */
+    snprintf(a.dir, sizeof a.dir, "%s", dir);
     if (is_mode("fails") && me == 1 && ++a.writes == 2)
         return 7;
     int rc = mkdir(in(dir, "sub"), 0755) | mkdir(in(dir, "nothing"), 0755);
@@ -166,7 +183,8 @@ static void start(void)
 static void take_back(ftkit_ctx *ft)
 {
     char dir[1100];
-    if (is_mode("calls") || is_mode("early") || is_mode("asks")) {
+    if (has_calls()) {
+        EQUAL(FTKIT_ERR_STATE, ftkit_files_end(ft, "restart", 0)); /* it keeps them */
         int rc = ftkit_files_read(ft, "restart", dir, sizeof dir);
         EQUAL(FTKIT_OK, rc);
         EQUAL(0, read_files(NULL, dir));
@@ -193,10 +211,34 @@ static void check_due(ftkit_ctx *ft, int rc)
 {
     ftkit_info info = { .size = sizeof info };
     EQUAL(FTKIT_OK, ftkit_query(ft, &info));
-    if (rc == FTKIT_OK && is_mode("calls"))
+    if (rc == FTKIT_OK && (is_mode("calls") || is_mode("alone")))
         EQUAL(a.due, info.committed != a.committed);
     a.committed = info.committed;
     a.due = false;
+}
+
+static void ask_due(ftkit_ctx *ft)
+{
+    int due = ftkit_due(ft);
+    if (due < 0)
+        fprintf(stderr, "rank %d: ftkit_due: %s\n", me, ftkit_detail(ft));
+    TRUE(due >= 0);
+    a.due = due;
+    give(ft, due);
+}
+
+/* A rank is lost in front of ftkit_scrub().  Its replacement gives files for its second call. */
+static void go_back(ftkit_ctx *ft, int rc)
+{
+    if (rc == FTKIT_ROLLED_BACK && !a.went)
+        give(ft, true);
+    a.went |= rc == FTKIT_ROLLED_BACK;
+    if (a.went || a.step != EVERY)
+        return;
+    (void)FTK_FAULT("app.scrub");
+    EQUAL(FTKIT_ROLLED_BACK, ftkit_scrub(ft, NULL));
+    a.went = true;
+    give(ft, true);
 }
 
 static void prepare(ftkit_ctx *ft)
@@ -207,12 +249,14 @@ static void prepare(ftkit_ctx *ft)
             EQUAL(FTKIT_OK, ftkit_request(ft, 0));
         give(ft, due);
     } else if (is_mode("calls") || is_mode("early")) {
-        int due = ftkit_due(ft);
-        if (due < 0)
-            fprintf(stderr, "rank %d: ftkit_due: %s\n", me, ftkit_detail(ft));
-        TRUE(due >= 0);
-        a.due = due;
-        give(ft, due);
+        ask_due(ft);
+    } else if (is_mode("alone")) {
+        usleep(20000); /* longer than checkpoint.react */
+        if (me == 1 && a.step == EVERY)
+            EQUAL(FTKIT_OK, ftkit_request(ft, 0));
+        ask_due(ft);
+    } else if (is_mode("back")) {
+        give(ft, !a.went);
     } else if (is_mode("stale")) {
         give(ft, a.step % EVERY == 2);
     }
@@ -224,13 +268,20 @@ static void body(ftkit_ctx *ft, int rc)
         fprintf(stderr, "rank %d: %s: %s\n", me, ftkit_strerror(rc), ftkit_detail(ft));
         a.errors++;
         a.last_error = rc;
+        TRUE(!is_mode("fails") || access(in(a.dir, "x.bin"), F_OK) != 0);
     }
     check_due(ft, rc);
     if (rc == FTKIT_NO_SET)
         start();
-    if (rc == FTKIT_ROLLED_BACK)
+    if (rc == FTKIT_ROLLED_BACK && !is_mode("back"))
         take_back(ft);
-    if (a.step >= STEPS) {
+    if (is_mode("back")) {
+        const bool went = a.went;
+        go_back(ft, rc);
+        if (a.went != went && rc != FTKIT_ROLLED_BACK)
+            return;
+    }
+    if (a.step >= STEPS || (is_mode("back") && rc < 0)) {
         EQUAL(FTKIT_OK, ftkit_end(ft));
         return;
     }
@@ -243,7 +294,7 @@ static void body(ftkit_ctx *ft, int rc)
     prepare(ft);
 }
 
-static void tell(void)
+static void write_result(void)
 {
     const double all = sum_of(a.x[7] + a.x[ITEMS - 1] + a.sum), errors = sum_of(a.errors != 0);
     if (me != 0)
@@ -270,16 +321,18 @@ int main(int argc, char **argv)
     EQUAL(FTKIT_OK, ftkit_bind_comm(ft, &a.comm));
     MPI_Comm_rank(a.comm, &me);
     MPI_Comm_size(a.comm, &n);
-    const bool calls = is_mode("calls") || is_mode("early") || is_mode("asks") || is_mode("stale");
     EQUAL(FTKIT_OK, ftkit_register_replicated(ft, "step", &a.step, 1, MPI_INT));
-    EQUAL(FTKIT_OK, ftkit_register_files(ft, "restart", calls ? NULL : &ops, &a));
+    rc = ftkit_register_files(ft, "restart", has_calls() ? NULL : &ops, &a);
     start();
-    while (ftkit_step(ft, &rc))
-        body(ft, rc);
+    if (rc == FTKIT_OK && is_mode("recover"))
+        rc = ftkit_recover(ft, NULL);
+    else if (rc == FTKIT_OK)
+        while (ftkit_step(ft, &rc))
+            body(ft, rc);
     if (rc < 0)
         fprintf(stderr, "rank %d: %s: %s\n", me, ftkit_strerror(rc), ftkit_detail(ft));
     else
-        tell();
+        write_result();
     int closed = ftkit_close(&ft);
     MPI_Finalize();
     return rc < 0 || closed < 0;
