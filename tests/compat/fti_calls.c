@@ -6,17 +6,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <fti.h>
 
-static int checks, failed, rank;
+#include "checks.h"
 
-#define IS(want, call)                                                                             \
-    do {                                                                                           \
-        const long long got = (long long)(call);                                                   \
-        checks++;                                                                                  \
-        if (got != (want)) {                                                                       \
-            failed++;                                                                              \
-            fprintf(stderr, "not ok: line %d, rank %d: %s is %lld\n", __LINE__, rank, #call, got); \
-        }                                                                                          \
-    } while (0)
 #define GOOD(call) IS(FTI_SCES, call)
 #define BAD(call) IS(FTI_NSCS, call)
 

@@ -5,22 +5,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <veloc.h>
 
-static int checks, failed, rank;
+#include "checks.h"
 
-#define IS(want, call)                                                                             \
-    do {                                                                                           \
-        const int is_ = (call);                                                                    \
-        checks++;                                                                                  \
-        if (is_ != (want)) {                                                                       \
-            failed++;                                                                              \
-            fprintf(stderr, "not ok: line %d, rank %d: %s is %d\n", __LINE__, rank, #call, is_);   \
-        }                                                                                          \
-    } while (0)
 #define GOOD(call) IS(VELOC_SUCCESS, call)
 #define BAD(call) IS(VELOC_FAILURE, call)
 
