@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # scripts/check fails when a file fails, names this file, and prints the CPU time of all processes
-# of each file.  At the end it says once more what has failed first.
+# of each file.  At the end it says once more what has failed first.  Limits of time are longer on a slow
+# machine.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -38,5 +39,18 @@ like($again, qr/^Result: FAIL\n\z/m, '... in front of the last lines of prove');
 my %cpu = reverse $out =~ /^# cpu (\d+\.\d) s  (.*)$/mg;
 near($cpu{$good}, 0.6, 0.5, 'the CPU time of a file has that of its children');
 cmp_ok($cpu{$bad} // 9, '<', 0.3, '... and not that of the file beside');
+
+# limits of time on a slow machine
+like(`scripts/pace`, qr/^(?:[1-7]\.\d|8\.0)\n\z/, 'scripts/pace: a number from 1 to 8');
+{
+    local $ENV{FTKIT_TEST_PACE} = 1.5;
+    like(`scripts/guard 1 -- sleep 60 2>&1`, qr/^guard: 1\.5 s are over: sleep 60$/m, 'the limit of a guard times the pace');
+    is($? >> 8, 124, '... ends what hangs');
+    like(`BUILD='$build' scripts/check '$good' 2>&1`, qr/^# limits of time .* times 1\.5 /m,
+        '... the pace may be set');
+    $ENV{FTKIT_TEST_PACE} = 'slow';
+    like(`scripts/guard 1 -- true 2>&1`, qr/^guard: FTKIT_TEST_PACE='slow' is not a number from 1$/,
+        '... to a number');
+}
 
 done_testing();

@@ -55,7 +55,7 @@ sub loses
     survives($name, spares => 2, faults => 0, timeout => 120,
         solver => ['-d', '20', '-s', '60', '-p', 'pid'], %o, while => sub {
             my ($work) = @_;
-            for (my $end = time() + 40; $killed < @losses && time() < $end;) {
+            for (my $end = time() + 40 * pace(); $killed < @losses && time() < $end;) {
                 my ($who, $after) = @{ $losses[$killed] };
                 my (undef, $step) = split(' ', slurp("$work/pid.$who"));
                 if (($step // 0) >= $after) {

@@ -194,7 +194,7 @@ sub node_processes
 sub slurm_await
 {
     my ($check, $seconds) = @_;
-    for (my $end = time() + ($seconds // 60); time() < $end; sleep(0.1)) {
+    for (my $end = time() + ($seconds // 60) * pace(); time() < $end; sleep(0.1)) {
         my $got = $check->();
         return $got if $got;
     }

@@ -18,7 +18,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(job command builds survives in_turn in_any_order victims all_cases pairwise selected is_skipped chain basis of_all_jobs once reference
     build top slurp scratch events event_texts packages ulfm_only asleep_in_waits
     nodes_possible own_mpi died_at_end near test_data write_file await_file process_of kill_rank
-    kill_process kill_mpirun);
+    kill_process kill_mpirun pace);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
 my $build = abs_path($ENV{BUILD} // "$top/build");
@@ -36,6 +36,9 @@ if (%wanted) {
     *Test::Builder::ok = sub { return $skipped ? $_[0]->skip("job $skipped: " . ($_[2] // '')) : goto &$ok };
     *Test::Builder::diag = sub { return $skipped ? () : goto &$diag };
 }
+
+# Limits of time are multiplied by this number, as scripts/guard does it: see scripts/pace.
+sub pace { return $ENV{FTKIT_TEST_PACE} // 1 }
 
 # Whether the last job of the file was not wanted: nothing that its tests need has to run.
 sub is_skipped { return $skipped }
@@ -148,7 +151,7 @@ sub job {
     make_path($work);
     local %ENV = (%ENV, FTKIT_LEVEL_HDF5_DIRECTORY => $work,
         FTKIT_CHECKPOINT_PERIOD => '5 calls', FTKIT_LEVEL_HDF5_EVERY => '2 sets',
-        FTKIT_FAULT_LOG => "$work/faults", FTKIT_RECOVER_TIMEOUT => '6s', %{ $o{env} // {} });
+        FTKIT_FAULT_LOG => "$work/faults", FTKIT_RECOVER_TIMEOUT => int(6 * pace()) . 's', %{ $o{env} // {} });
     $ENV{FTKIT_FAULT} = $o{fault} if $o{fault};
     my $own = grep { $_ eq '--emulate-nodes' } @{ $o{run} // [] }; # a /dev/shm for each
     my $shared = $own ? undef : shared_memory();
@@ -358,10 +361,10 @@ sub write_file {
 
 # For the while option of job(): actions on processes from outside.
 
-# Wait until a file matches the pattern; its name, or '' after 30 s.
+# Wait until a file matches the pattern; its name, or '' after 30 s (times pace()).
 sub await_file {
     my ($pattern) = @_;
-    for (my $end = time() + 30; time() < $end; sleep(0.005)) {
+    for (my $end = time() + 30 * pace(); time() < $end; sleep(0.005)) {
         my ($path) = grep {-e} glob($pattern); # without a wildcard glob() returns any name
         return $path if $path;
     }
@@ -370,10 +373,10 @@ sub await_file {
 
 # Kill the process whose pid and step are in a file (--pidfile of the examples) when the process
 # has reached the step.  A process in %$dead is not killed again; the killed one is added.  Returns
-# the pid, or 0 after 30 s.
+# the pid, or 0 after 30 s (times pace()).
 sub kill_rank {
     my ($file, $step, $dead) = @_;
-    for (my $end = time() + 30; time() < $end; sleep(0.002)) {
+    for (my $end = time() + 30 * pace(); time() < $end; sleep(0.002)) {
         my ($pid, $at) = split(' ', slurp($file));
         next if !defined($at) || $at < $step || $dead->{$pid};
         return $dead->{$pid} = kill('KILL', $pid) ? $pid : 0;
@@ -394,10 +397,10 @@ sub process_of {
 }
 
 # Kill this process as soon as the faults that have come to pass match $when.  Returns its pid, or 0
-# after 30 s.
+# after 30 s (times pace()).
 sub kill_process {
     my ($work, $rank, $when) = @_;
-    for (my $end = time() + 30; time() < $end; sleep(0.005)) {
+    for (my $end = time() + 30 * pace(); time() < $end; sleep(0.005)) {
         next if slurp("$work/faults") !~ $when;
         my $pid = process_of($work, $rank);
         return kill('KILL', $pid) ? $pid : 0 if $pid;
