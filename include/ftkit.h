@@ -758,7 +758,8 @@ FTKIT_API int ftkit_finish(ftkit_ctx *ctx);
  * @param[out] corrupt  number of damaged segments of this rank (its own, the copies that it
  *                      keeps, parities), or NULL
  * @return FTKIT_OK; FTKIT_ROLLED_BACK when a rank failed meanwhile: continue with the loop
- *         then, as after ftkit_finish(); FTKIT_HALT or an error as of ftkit_checkpoint()
+ *         then, as after ftkit_finish(); FTKIT_HALT or an error as of ftkit_checkpoint();
+ *         FTKIT_ERR_MISMATCH on all ranks, as of ftkit_finish()
  *
  * Collective: after ftkit_recover(), by every rank between the same two calls of
  * ftkit_checkpoint().  After a rollback the ranks do not come to the same of these calls directly

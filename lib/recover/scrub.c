@@ -8,6 +8,7 @@
 #include "complete.h"
 #include "scrub.h"
 #include "set/checkpoint.h"
+#include "set/flush.h"
 #include "set/policy.h"
 
 /* Verify the segments of a level.  Return the number of damaged segments, which are released. */
@@ -61,24 +62,32 @@ static int put_right(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     return rc;
 }
 
+/* One word for each level, behind the words of ftk_flush_ask_calls(). */
+enum { WORD_LEVELS = 6 };
+_Static_assert(WORD_LEVELS + FTK_LEVELS <= FTK_VOTE_WORDS, "a vote has room for the levels");
+
 int ftk_scrub(struct ftkit_ctx *ctx, struct ftk_chan *ch, int *bad)
 {
     struct ftk_level *local = &ctx->level[FTK_LEVEL_LOCAL];
     struct ftk_vote v;
     (void)FTK_FAULT("scrub.begin");
     ftk_vote_init(&v);
+    ftk_flush_ask_calls(ctx, FTK_DRAIN_SCRUB, &v);
     *bad = 0;
-    for (int i = 0; i < FTK_LEVELS; i++) { /* one word for each level */
+    for (int i = 0; i < FTK_LEVELS; i++) {
         int n = look_through(ctx, &ctx->level[i]);
-        v.min[i] = -n;
+        v.min[WORD_LEVELS + i] = -n;
         *bad += n;
     }
     int rc = ftk_vote(ch, ctx->nranks, &v);
     if (rc != FTKIT_OK)
         return rc;
-    if (v.min[FTK_LEVEL_LOCAL] < 0) { /* make the next set due in level.local */
+    if (!ftk_vote_is_same(&v, FTK_VOTE_CALLS))
+        return ftk_flush_mismatch(ctx, &v);
+    if (v.min[WORD_LEVELS + FTK_LEVEL_LOCAL] < 0) { /* make the next set due in level.local */
         local->sets_since = UINT64_MAX / 2;
         local->last_s = -HUGE_VAL;
     }
-    return v.min[FTK_LEVEL_MEMORY] < 0 && ctx->committed > 0 ? put_right(ctx, ch) : FTKIT_OK;
+    return v.min[WORD_LEVELS + FTK_LEVEL_MEMORY] < 0 && ctx->committed > 0 ? put_right(ctx, ch)
+                                                                           : FTKIT_OK;
 }

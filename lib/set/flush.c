@@ -219,7 +219,7 @@ static enum ftk_drain call_of(int64_t with_rank)
 static bool say_where(int64_t with_rank, int nranks, char *text, size_t bytes)
 {
     static const char *const names[FTK_DRAINS] = { "ftkit_checkpoint", "ftkit_wait", "ftkit_finish",
-        "ftkit_close", "ftkit_close", "ftkit_checkpoint" };
+        "ftkit_close", "ftkit_close", "ftkit_checkpoint", "ftkit_scrub" };
     int rank = (int)(with_rank & ((1 << RANK_BITS) - 1));
     int64_t calls = (with_rank >> RANK_BITS) / FTK_DRAINS;
     if (with_rank < 0 || with_rank == INT64_MAX || rank >= nranks)

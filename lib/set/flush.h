@@ -71,7 +71,9 @@ enum ftk_drain {
     FTK_DRAIN_FINISH,
     FTK_DRAIN_CLOSE,
     FTK_DRAIN_CLOSE_ANYWAY,
-    FTK_DRAIN_LOOK, /* no drain, but the look of a policy, whose vote has these words, too */
+    /* no drains, but the look of a policy, and a scrub, whose votes have these words, too */
+    FTK_DRAIN_LOOK,
+    FTK_DRAIN_SCRUB,
     FTK_DRAINS
 };
 

@@ -47,7 +47,7 @@ static int alone(ftkit_ctx **ft)
 {
     if (is("ncfinish"))
         (void)ftkit_finish(*ft);
-    if (is("leave") || is("ncleave") || is("ncfinish"))
+    if (is("leave") || strncmp(mode, "ncleave", 7) == 0 || is("ncfinish"))
         return 1;
     if (is("ncextra"))
         (void)ftkit_checkpoint(*ft);
@@ -178,6 +178,8 @@ static int run(ftkit_ctx **ft)
         }
         if (rank == 1 && step == 12 && alone(ft))
             return 0;
+        if (is("ncleavescrub") && step == 12 && ftkit_scrub(*ft, NULL) != FTKIT_OK)
+            return 1;
         if (is("kinds") && step == 12 && differ_in_kind() == MPI_ERR_WIN)
             return 1;
         communicate();
