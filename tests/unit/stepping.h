@@ -313,12 +313,13 @@ static inline void step_clear(struct stepping *s)
                 step_lose(&s->queue[a][b][c], 0);
 }
 
-/* Call run(s) for many seeds; run calls step_begin(s, s->seed, n, deaths) and step_run(). */
+/* Call run(s) for many seeds, of which tests/long/units.t tries all; run calls step_begin(s, s->seed, n, deaths) and step_run(). */
 static inline void step_many(uint64_t runs, void (*run)(struct stepping *s))
 {
     const char *one = getenv("FTKIT_TEST_SEED"), *many = getenv("FTKIT_TEST_COUNT");
     const uint64_t first = one ? strtoull(one, NULL, 10) : 20261127;
-    const uint64_t count = many ? strtoull(many, NULL, 10) : one ? 1 : runs;
+    const uint64_t some = getenv("FTKIT_TEST_ALL") ? runs : runs / 4;
+    const uint64_t count = many ? strtoull(many, NULL, 10) : one ? 1 : some;
     static struct stepping s;
     print_message("FTKIT_TEST_SEED=%llu and the next %llu\n", (unsigned long long)first,
         (unsigned long long)(count - 1));

@@ -37,6 +37,12 @@ static size_t extra_bytes;               /* of the region "extra" of every rank 
 static int extra_value;                  /* in all of it; 0: noise */
 static bool deflate;                     /* compress the parts */
 
+/* Whether a test tries all of its cases, as tests/long/units.t does, or a part of them. */
+static inline bool all_cases(void)
+{
+    return getenv("FTKIT_TEST_ALL") != NULL;
+}
+
 #define CHECK_RC(want, call)                                                                       \
     do {                                                                                           \
         int rc_ = (call);                                                                          \
@@ -263,8 +269,11 @@ static void *make_segment(uint64_t set, uint32_t rank)
     uint64_t x = set * 1000 + rank + 1;
     for (size_t i = 0; i < NREGIONS; i++) {
         char *block = ftk_seg_data(h) + r[i].offset;
-        for (uint64_t b = 0; b < r[i].bytes; b++)
-            block[b] = (char)next_random(&x);
+        for (uint64_t b = 0; b < r[i].bytes; b += sizeof x) {
+            const uint64_t left = r[i].bytes - b;
+            (void)next_random(&x);
+            memcpy(block + b, &x, left < sizeof x ? left : sizeof x);
+        }
         if (r[i].kind == FTK_KIND_ARRAY)
             fill_interior(&regions[i], &r[i], set, block);
         if (i == COUNT(regions) && extra_value)
