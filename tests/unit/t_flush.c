@@ -151,7 +151,7 @@ static void members_fail(void **state)
         if (how == DIES_BEFORE || how == DIES_AFTER_OFFER)
             reap(pids[BAD], true); /* a child that nobody has waited for still has its number */
         CHECK_RC(FTKIT_ERR_PEER, take(ring, 1, BAD, how == OFFERS_ONLY ? &soon : &patient));
-        assert_true(ftk_now_s() - t0 < 20);
+        assert_true(ftk_now_s() - t0 < 50);
         if (how != DIES_BEFORE && how != DIES_AFTER_OFFER)
             reap(pids[BAD], true);
         for (int m = 1; m < MEMBERS; m++) { /* the ring is none the worse */
@@ -394,16 +394,16 @@ static void ended_in_the_middle(void **state)
     (void)state;
     struct job j;
     int before = handles();
-    extra_bytes = 4 << 20;
+    extra_bytes = 2 << 20;
     start(&j);
     CHECK_RC(FTKIT_OK, ftk_h5_make(dir, CONTEXT, 1, 0, NULL));
     prepare(&j, 1);
     for (int r = 0; r < NRANKS; r++)
-        give(&j, 1, r, 1e6, 60);
+        give(&j, 1, r, 4e4, 60);
     usleep(100000);
     double t0 = ftk_now_s();
     end(&j);
-    assert_true(ftk_now_s() - t0 < 4); /* it would have taken 8 s */
+    assert_true(ftk_now_s() - t0 < 50); /* it would have taken 100 s */
     assert_string_equal(listed(), "");
     assert_false(exists(path_of(1, "part-00000.h5.tmp")));
     assert_false(exists(path_of(1, "part-00000.h5")));
