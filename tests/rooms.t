@@ -5,7 +5,8 @@
 # plain (files without HDF5), the mode count (counts sends), the part witness (sees what happens to
 # the log), the part courier (sends amounts by control messages), the kind of request countdown
 # (complete after some looks), the kind of determinant draw (a rank by chance) and the kind of memory
-# walled (the process can neither read nor write it), and jobs lose processes with them.
+# walled (the process can neither read nor write it), and jobs lose processes with them.  With --all in
+# each combination with other schemes, lines and teams.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -107,16 +108,16 @@ my %nodes = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_TOPOLOGY_RANKS_PER_NODE 
 survives("triple: two of three nodes are lost, incremental = $_", %three, faults => 8,
     env => { %nodes, FTKIT_LEVEL_MEMORY_SCHEME => 'triple', FTKIT_LEVEL_MEMORY_INCREMENTAL => $_ },
     like => qr/memory survives the processes of any 2 nodes; memory per rank: 3 x .*rank 0 from the copy at rank 3/s,
-    unlike => qr/from files/) for qw(off on);
+    unlike => qr/from files/) for all_cases() ? qw(off on) : 'on';
 {
     my $j = job(%three, env => { %nodes, FTKIT_LEVEL_MEMORY_SCHEME => 'buddy' });
     isnt($j->{rc}, 0, '... which one buddy does not survive');
     like($j->{log}, qr/no copy or parity is left/, '... as its plan says') or diag($j->{log});
 }
-for my $point (qw(ckpt.sized ckpt.packed ckpt.sealed ckpt.voted transfer.sized)) {
-    my $first = $point eq 'transfer.sized' ? 'app.mid:0:8:kill,' : '';
-    survives("triple: killed at $point", spares => 2, program => $solver,
-        fault => "$first$point:1:" . ($first ? '1' : '3') . ':kill', faults => $first ? 2 : 1,
+for (['ckpt.sized', 'ckpt.packed:2:4'], ['ckpt.sealed', 'ckpt.voted:2:4'], ['app.mid', 'transfer.sized:1:1']) {
+    my ($first, $second) = @$_;
+    survives("triple: killed at $first and " . $second =~ s/:.*//r, spares => 2, program => $solver,
+        fault => ($first eq 'app.mid' ? 'app.mid:0:8:kill' : "$first:1:3:kill") . ",$second:kill", faults => 2,
         env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_TOPOLOGY_RANKS_PER_NODE => 1,
             FTKIT_LEVEL_MEMORY_SCHEME => 'triple' });
 }
@@ -138,7 +139,7 @@ sub place # keys for a level with a directory of its own
         FTKIT_LEVEL_HDF5_ENABLED => 'false');
 }
 
-for my $scheme (qw(own buddy xor triple)) {
+for my $scheme (all_cases() ? qw(own buddy xor triple) : qw(xor triple)) { # own and buddy: below
     my %env = (place('MEMORY'), FTKIT_LEVEL_MEMORY_SCHEME => $scheme);
     survives("object: the whole job is killed, $scheme", run => [], faults => 5, program => $solver,
         env => \%env, fault => $all, like => $found);
@@ -162,28 +163,26 @@ survives('object: level.local, the whole job is killed', run => [], faults => 4,
     env => { place('LOCAL'), FTKIT_LEVEL_LOCAL_SCHEME => 'own', FTKIT_LEVEL_LOCAL_EVERY => '2 sets',
         FTKIT_CHECKPOINT_PERIOD => '3 calls' });
 
-# a job of two runs of one context, so that something can happen between
-sub damaged
-{
-    my ($name, $how, %o) = @_;
+# jobs that go on from the memory of a job that was killed
+chain(sub {
     my %env = (place('MEMORY'), FTKIT_LEVEL_MEMORY_SCHEME => 'xor');
     my $dir = $env{FTKIT_LEVEL_MEMORY_DIRECTORY};
     $env{FTKIT_LEVEL_HDF5_DIRECTORY} = $dir; # the identity of the job
     my $j = job(program => $solver, env => \%env, fault => $all);
-    isnt($j->{rc}, 0, "$name: a job is killed");
+    isnt($j->{rc}, 0, 'object: a job is killed');
     my @headers = grep { slurp($_) =~ /\AFTKSLOT\n/ } glob("$dir/object-*");
     ok(@headers >= 8, '... segments and parities are there');
-    $how->(@headers);
-    survives($name, program => $solver, env => \%env, faults => 0, %o);
-    return;
-}
-for my $case ([ 'the next job goes on from it', sub { }, like => $found ],
-    [ 'a flipped bit counts as lost', sub { flip("$_[0].data") }, like => in_any_order(qr/checksum/, $found) ],
-    [ 'without slots the job starts anew', sub { unlink(@_) }, unlike => $found ])
-{
-    my ($name, @how) = @$case;
-    chain(sub { damaged("object: $name", @how) });
-}
+    for my $case ([ 'the next job goes on from it', sub { }, like => $found ],
+        [ 'a flipped bit counts as lost', sub { flip("$_[0].data") }, like => in_any_order(qr/checksum/, $found) ],
+        [ 'without slots the job starts anew', sub { unlink(@_) }, unlike => $found ])
+    {
+        my ($name, $how, %o) = @$case;
+        system("rm -rf '$dir.next' && cp -a '$dir' '$dir.next'") == 0 or die "cp\n";
+        $how->(@headers);
+        survives("object: $name", program => $solver, env => \%env, faults => 0, %o);
+        system("rm -rf '$dir' && mv '$dir.next' '$dir'") == 0 or die "mv\n";
+    }
+});
 
 # ---- the level: jobs that go on from each other's sets, each in a format of its own ---------------
 
@@ -260,7 +259,7 @@ chain(sub {
 # ---- the mode: determinants of the node, and each rank counts its sends ---------------------------
 
 my ($farm) = grep { $_->{name} eq 'farm' } programs();
-for my $turn (3, 9) {
+for my $turn (all_cases() ? (3, 9) : 9) {
     my $env = { FTKIT_LOG_DETERMINANTS => 'count', FTKIT_LOG_TEAMS => 'rank' };
     my $j = logged($farm, from => "$here/build", env => $env, fault => "app.mid:1:$turn:kill");
     my @sends = event_texts("$j->{dir}/events") =~ / (\d+) sends were counted$/mg;
@@ -375,8 +374,10 @@ for my $line (qw(together apart)) {
     is(scalar(grep { $_ < ($line eq 'apart' ? 300 : 30) } @kept), 4, '... a line drops the messages before it')
         or diag("@kept");
 }
+my @each = ([ FTKIT_LOG_TEAMS => 'rank' ], [ FTKIT_LOG_TEAM_SIZE => 2 ], [ FTKIT_LOG_TEAMS => 'all' ]);
 for my $line (qw(together apart)) {
-    for my $teams ([ FTKIT_LOG_TEAMS => 'rank' ], [ FTKIT_LOG_TEAM_SIZE => 2 ], [ FTKIT_LOG_TEAMS => 'all' ]) {
+    for my $i (grep { selected(2, $_, $line eq 'apart') } 0 .. 2) {
+        my $teams = $each[$i];
         my $name = "@$teams, line = $line";
         my ($result, $said) = couriers($name, fault => 'app.mid:1:121:kill',
             env => { FTKIT_CHECKPOINT_LINE => $line, @$teams });
@@ -403,7 +404,7 @@ for my $line (qw(together apart)) {
             : $point =~ /^log\.set/ ? 1 : 40;
         return sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand($most));
     };
-    for my $kills (1, 2, 2) {
+    for my $kills (all_cases() ? (1, 2, 2) : 2) {
         my $rank = int(rand(4));
         my @faults = $kill->($rank, one_of(@points));
         # a point of a repair is passed when another rank is lost
@@ -483,7 +484,7 @@ sub drawn # a job with draws; what its ranks have said
     drawn('another node tells the draws', fault => 'app.mid:2:14:kill,log.blind:*:*:EIO',
         env => { FTKIT_LOG_DETERMINANTS => 'causal', FTKIT_TOPOLOGY_RANKS_PER_NODE => 1 });
     # rank 1 of the plane that leads is lost, and that of the plane that follows
-    for my $lost (1, 4) {
+    for my $lost (all_cases() ? (1, 4) : 1) {
         $said = drawn("replica $lost is lost", replicas => 2, n => 3, fault => "app.mid:$lost:12:kill");
         like($said, qr/rank 5: draws rank [345] again$/m, '... and ranks of its own plane are drawn');
         unlike($said, qr/rank 5: draws rank [012] again/, '... alone');
@@ -510,7 +511,7 @@ sub walled # a job that compares each value after each restore
 }
 
 walled("a rank is lost, $_", fault => 'app.mid:1:7:kill', like => qr/rank 1 from the (copy|parity)/,
-    env => { FTKIT_LEVEL_MEMORY_SCHEME => $_, FTKIT_LEVEL_MEMORY_INCREMENTAL => 'off' }) for qw(buddy xor);
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => $_, FTKIT_LEVEL_MEMORY_INCREMENTAL => 'off' }) for all_cases() ? qw(buddy xor) : 'xor';
 walled('a rank is lost, sets are incremental', fault => 'app.mid:2:9:kill', like => qr/rank 2 from the copy/,
     env => { FTKIT_LEVEL_MEMORY_SCHEME => 'buddy', FTKIT_LEVEL_MEMORY_INCREMENTAL => 'on' });
 walled('the whole job is relaunched, from files', run => [], spares => 0, faults => 4,
