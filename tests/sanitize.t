@@ -76,7 +76,8 @@ for my $unit (@units) {
         open STDOUT, '>', scratch() . "/$unit.log";
         open STDERR, '>&', \*STDOUT;
         # thousands of runs of the same steps, and the same for other sizes
-        @ENV{qw(FTKIT_TEST_COUNT FTKIT_TEST_FEW)} = (150, 5) if !all_cases();
+        @ENV{qw(FTKIT_TEST_COUNT FTKIT_TEST_FEW)} = (100, 5) if !all_cases();
+        $ENV{FTKIT_TEST_ALL} = 1 if all_cases();
         $ENV{ASAN_OPTIONS} = asan(source("$unit.c") =~ /\bMPI_Init\b/);
         $ENV{OMPI_MCA_btl_sm_backing_directory} = $ENV{TMPDIR} = scratch();
         exec 'scripts/guard', 600, '--', 'scripts/cmocka-tap', "$san/unit/$unit"
@@ -115,7 +116,6 @@ sub clean
 
 SKIP: {
     skip 'failures are repaired with ULFM', 10 if !$ulfm;
-    clean('killed in a step', env => \%memory, fault => 'app.compute:2:13:kill');
     clean('killed in a checkpoint, and the writer of the files', spares => 2, faults => 2,
         env => { %slow, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' },
         fault => 'ckpt.packed:1:3:kill,durable.written:0:3:kill');
@@ -123,8 +123,8 @@ SKIP: {
         env => { %slow, FTKIT_CHECKPOINT_PERIOD => '1 calls' },
         solver => ['-d', 20, '-n', 60_000],
         fault => 'flush.block:1:2:kill,flush.part:0:3:kill');
-    clean('killed in a repair', env => \%memory, spares => 2, faults => 2,
-        fault => 'app.coll:0:13:kill,repair.census:2:2:kill');
+    clean('killed in a repair, and later in a step', env => \%memory, spares => 3, faults => 3,
+        fault => 'app.coll:0:13:kill,repair.census:2:2:kill,app.compute:1:25:kill');
     clean('a replacement is spawned', spares => 0, fault => 'app.inflight:3:9:kill',
         env => { %memory, FTKIT_RECOVER_SUPPLY => 'spawn' });
     clean('killed in a group of parity', env => { %memory, FTKIT_LEVEL_MEMORY_SCHEME => 'rs' },
@@ -141,7 +141,8 @@ SKIP: {
                 && $j->{log} !~ $report,
             "the message log: $p->{name}") or diag(substr($j->{log}, 0, 6000));
     }
-    for my $p (grep { $fortran && title($_) =~ /^calls_f08 -m (?:edges|comms)/ } fortran_programs('f08')) {
+    my $calls = all_cases() ? 'edges|comms' : 'comms';
+    for my $p (grep { $fortran && title($_) =~ /^calls_f08 -m (?:$calls)/ } fortran_programs('f08')) {
         my $j = logged($p, wrap => \@few, from => $san, timeout => 100, env => { %memory, FTKIT_LOG_TEAMS => 'rank' },
             fault => 'app.step:1:17:kill');
         ok($j->{rc} == 0 && $j->{result} eq undisturbed($p, 4) && $j->{log} !~ $report,
