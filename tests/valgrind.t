@@ -13,7 +13,7 @@ use Test::More;
 plan(skip_all => 'no valgrind') if system('command -v valgrind >/dev/null 2>&1') != 0;
 my $ulfm = ($ENV{MPI_KIND} // 'ulfm') eq 'ulfm';
 my @units = qw(t_segment t_h5 t_config t_api t_api_misfit t_map t_plan);
-# not t_h5_faults: it starts itself anew, which would be valgrind itself
+# not t_h5_faults: its processes are killed
 @units = grep { $_ ne 't_h5_faults' } map { m{/(t_\w+)\.c$} }
     glob top() . '/tests/unit/t_*.c' if all_cases();
 @ENV{qw(OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM)} = (1, 1) if $> == 0;

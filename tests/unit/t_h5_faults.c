@@ -1,8 +1,8 @@
 /* HDF5 sets: no failing call, kill or damage ever shows half a set, gives wrong data or
  * harms an older set.
  *
- * t_h5_faults --write DIR and --prune DIR are the children of the fault tests: they run
- * with FTKIT_FAULT and check from inside what the failing process itself must see.
+ * The children of the fault tests run with FTKIT_FAULT and check from inside what the failing
+ * process itself must see.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -13,6 +13,8 @@
 #include "t_h5.h"
 
 /* ---- Faults -------------------------------------------------------------------------- */
+
+static bool deflate_in_child; /* compress the parts there, and not here */
 
 static const struct fault {
     const char *point;
@@ -43,23 +45,6 @@ static const struct fault {
     { "h5.manifest.dirsync", 1 },
 };
 
-/* Run this program again with a fault; the wait status. */
-static int run_child(const char *mode, const struct fault *f, const char *action)
-{
-    char rule[96];
-    snprintf(rule, sizeof rule, "%s:*:%d:%s", f->point, f->nth, action);
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        setenv("FTKIT_FAULT", rule, 1);
-        execl("/proc/self/exe", "t_h5_faults", mode, dir, (char *)NULL);
-        _exit(127);
-    }
-    int status = -1;
-    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
-    return status;
-}
-
 /* In the child: set 2 fails, set 1 holds, the next attempt succeeds. */
 static int child_write(void)
 {
@@ -81,6 +66,74 @@ static int child_write(void)
     return -rc;
 }
 
+static int child_prune(void)
+{
+    int rc = ftk_sets_prune(dir, CONTEXT, RUN, 1);
+    if (rc == FTKIT_OK)
+        return 100;
+    if (verify_set(3) != FTKIT_OK)
+        return 101;
+    return ftk_sets_prune(dir, CONTEXT, RUN, 1) == FTKIT_OK ? -rc : 102;
+}
+
+/* Children with a fault.  A process reads FTKIT_FAULT once, so this one, which has passed no fault
+ * point, forks them: a new program would take longer. */
+static struct request {
+    char dir[64], rule[96];
+    bool prune, deflate;
+} request;
+static int to_server[2], from_server[2];
+static pid_t server;
+
+static void child(void)
+{
+    setenv("FTKIT_FAULT", request.rule, 1);
+    snprintf(dir, sizeof dir, "%s", request.dir);
+    extra_bytes = 100;
+    deflate = request.deflate;
+    exit(request.prune ? child_prune() : child_write());
+}
+
+static void serve(void)
+{
+    close(to_server[1]); /* its end is the end of the tests */
+    while (read(to_server[0], &request, sizeof request) == (ssize_t)sizeof request) {
+        int status = -1;
+        pid_t pid = fork();
+        if (pid == 0)
+            child();
+        if (pid < 0 || waitpid(pid, &status, 0) != pid
+            || write(from_server[1], &status, sizeof status) != (ssize_t)sizeof status)
+            _exit(1);
+    }
+    _exit(0);
+}
+
+static bool start_server(void)
+{
+    if (pipe(to_server) != 0 || pipe(from_server) != 0)
+        return false;
+    server = fork();
+    if (server == 0)
+        serve();
+    close(from_server[1]); /* so that reads end with the server */
+    return server > 0;
+}
+
+/* Write set 2, or prune, in a child with a fault; its wait status. */
+static int run_child(bool prune, const struct fault *f, const char *action)
+{
+    int status = -1;
+    memset(&request, 0, sizeof request);
+    snprintf(request.rule, sizeof request.rule, "%s:*:%d:%s", f->point, f->nth, action);
+    snprintf(request.dir, sizeof request.dir, "%s", dir);
+    request.prune = prune;
+    request.deflate = deflate_in_child;
+    assert_int_equal(write(to_server[1], &request, sizeof request), sizeof request);
+    assert_int_equal(read(from_server[0], &status, sizeof status), sizeof status);
+    return status;
+}
+
 static void every_fault(void **state, size_t next)
 {
     for (size_t i = 0; i < COUNT(write_faults); i += next) {
@@ -88,7 +141,7 @@ static void every_fault(void **state, size_t next)
         bool full = i % 2 == 1;
         new_dir(state);
         CHECK_RC(FTKIT_OK, write_set(1));
-        int status = run_child("--write", f, full ? "ENOSPC" : "EIO");
+        int status = run_child(false, f, full ? "ENOSPC" : "EIO");
         int want = full ? -FTKIT_ERR_NOSPACE : -FTKIT_ERR_IO;
         if (!WIFEXITED(status) || WEXITSTATUS(status) != want)
             fail_msg("%s:%d: status %#x", f->point, f->nth, (unsigned)status);
@@ -106,9 +159,9 @@ static void faults_are_clean(void **state)
 /* HDF5 reads and writes more of its own where there are chunks. */
 static void faults_are_clean_packed(void **state)
 {
-    setenv("FTKIT_TEST_DEFLATE", "1", 1);
+    deflate_in_child = true;
     every_fault(state, all_cases() ? 1 : 3);
-    unsetenv("FTKIT_TEST_DEFLATE");
+    deflate_in_child = false;
 }
 
 static void kills_are_clean(void **state)
@@ -117,7 +170,7 @@ static void kills_are_clean(void **state)
         const struct fault *f = &write_faults[i];
         new_dir(state);
         CHECK_RC(FTKIT_OK, write_set(1));
-        int status = run_child("--write", f, "kill");
+        int status = run_child(false, f, "kill");
         if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
             fail_msg("%s:%d: status %#x", f->point, f->nth, (unsigned)status);
         CHECK_RC(FTKIT_OK, verify_set(1));
@@ -131,16 +184,6 @@ static void kills_are_clean(void **state)
     }
 }
 
-static int child_prune(void)
-{
-    int rc = ftk_sets_prune(dir, CONTEXT, RUN, 1);
-    if (rc == FTKIT_OK)
-        return 100;
-    if (verify_set(3) != FTKIT_OK)
-        return 101;
-    return ftk_sets_prune(dir, CONTEXT, RUN, 1) == FTKIT_OK ? -rc : 102;
-}
-
 static void prune_faults_are_clean(void **state)
 {
     for (int nth = 1; nth <= 10; nth++) {
@@ -151,7 +194,7 @@ static void prune_faults_are_clean(void **state)
             new_dir(state);
             for (uint64_t set = 1; set <= 3; set++)
                 CHECK_RC(FTKIT_OK, write_set(set));
-            int status = run_child("--prune", &f, killed ? "kill" : "EIO");
+            int status = run_child(true, &f, killed ? "kill" : "EIO");
             if (killed ? !WIFSIGNALED(status)
                        : !WIFEXITED(status) || WEXITSTATUS(status) != -FTKIT_ERR_IO)
                 fail_msg("h5.prune:%d: status %#x", nth, (unsigned)status);
@@ -389,14 +432,8 @@ static void full_disk(void **state)
     CHECK_RC(FTKIT_OK, verify_set(2));
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc == 3) {
-        snprintf(dir, sizeof dir, "%s", argv[2]);
-        extra_bytes = 100;
-        deflate = getenv("FTKIT_TEST_DEFLATE") != NULL;
-        return strcmp(argv[1], "--write") == 0 ? child_write() : child_prune();
-    }
     const struct CMUnitTest tests[] = {
         TEST(faults_are_clean),
         TEST(faults_are_clean_packed),
@@ -407,5 +444,9 @@ int main(int argc, char **argv)
         TEST(forged_manifests),
         cmocka_unit_test_setup_teardown(full_disk, new_dir, unmount),
     };
-    return cmocka_run_group_tests_name("h5_faults", tests, make_work, remove_work);
+    if (!start_server())
+        return 1;
+    const int failed = cmocka_run_group_tests_name("h5_faults", tests, make_work, remove_work);
+    close(to_server[1]);
+    return waitpid(server, NULL, 0) == server ? failed : 1;
 }
