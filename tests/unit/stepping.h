@@ -313,7 +313,8 @@ static inline void step_clear(struct stepping *s)
                 step_lose(&s->queue[a][b][c], 0);
 }
 
-/* Call run(s) for many seeds, of which tests/long/units.t tries all; run calls step_begin(s, s->seed, n, deaths) and step_run(). */
+/* Call run(s) for many seeds; run calls step_begin(s, s->seed, n, deaths) and step_run().
+ * tests/long/units.t tries all of the seeds. */
 static inline void step_many(uint64_t runs, void (*run)(struct stepping *s))
 {
     const char *one = getenv("FTKIT_TEST_SEED"), *many = getenv("FTKIT_TEST_COUNT");
