@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # checkpoint.line = apart: each rank cuts at its own next call of ftkit_checkpoint(), with
 # messages that cross the line and with losses at every step.  tests/long/apart.t has more of the
-# same; with --all there is a job for each program, and more scripts.
+# same; with --all there is a job for each program, and each job has a script of its own.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -30,6 +30,12 @@ sub figures {
     return @sum;
 }
 
+# A script for one of several jobs.
+sub script_of {
+    my ($seed, @kinds) = @_;
+    return script(all_cases() ? $seed : 100 + $seed % 2, @kinds);
+}
+
 sub script_with_info {
     my ($seed) = @_;
     my $base = scratch() . "/info$seed";
@@ -51,7 +57,7 @@ for my $p (@some) {
     my $env = { %apart, FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '3 calls' };
     my $rank = int(rand(4));
     my $fault = rand() < 0.5 ? fault_of($p, $rank) : apart_fault($rank, one_of(qw(all tail commit)));
-    next if !selected(2, $programs++);
+    next if !selected(3, $programs++);
     my $j = logged($p, env => $env, fault => $fault);
     is(verdict($p, $j, env => $env, killed => [$rank], what => $fault), '',
         title($p) . ", teams of $team: $fault");
@@ -62,19 +68,19 @@ for my $p (@some) {
 my $seed = 100; # tests/long/apart.t has hundreds of these
 for my $point (qw(initiate cut counts all late early tail vote voted commit)) {
     for my $rank (one_of(0, 3)) {
-        my $p = script(++$seed);
+        my $p = script_of(++$seed);
         my $team = one_of(1, 2, 4);
         my $fault = apart_fault($rank, $point);
         my $j = logged($p, spares => 2, fault => $fault, env => { FTKIT_LOG_TEAM_SIZE => $team,
                 FTKIT_CHECKPOINT_PERIOD => one_of('1 calls', '3 calls') });
-        is(verdict($p, $j, any => 1, what => $fault), '', "seed $seed, teams of $team: $fault");
+        is(verdict($p, $j, any => 1, what => $fault), '', title($p) . ", teams of $team: $fault");
     }
 }
 
 # ---- messages cross the line in both directions, and choices are in sets
 
 my @sum = (0, 0, 0);
-for my $i (1 .. (all_cases() ? 6 : 3)) {
+for my $i (1 .. (all_cases() ? 6 : 2)) {
     my ($p, $base) = script_with_info(300 + $i);
     my $j = logged($p, env => { FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
     like($j->{result}, qr/^OK step 30 hash \w+ 0 wrong/, "seed " . (300 + $i) . ', undisturbed')
@@ -130,14 +136,14 @@ for my $point (qw(flush.submit flush.announced flush.submitted local.begin local
     local.copied local.sealed local.voted))
 {
     for my $rank (one_of(0, 2)) {
-        my $p = script(600 + ++$i);
+        my $p = script_of(600 + ++$i);
         my $scheme = one_of(qw(own buddy xor));
         my $fault = sprintf('%s:%d:%d:kill', $point, $rank, $point =~ /^flush/ ? 1 : 1 + rand(2));
         my $j = logged($p, spares => 2, fault => $fault, env => { %levels,
                 FTKIT_LEVEL_LOCAL_SCHEME => $scheme, FTKIT_LEVEL_MEMORY_SCHEME => one_of(qw(buddy xor)),
                 FTKIT_LOG_TEAM_SIZE => one_of(1, 2, 4), FTKIT_CHECKPOINT_PERIOD => '2 calls' });
         is(verdict($p, $j, any => 1, faults => 1, what => $fault), '',
-            'seed ' . (600 + $i) . ", level.local by $scheme: $fault");
+            title($p) . ", level.local by $scheme: $fault");
     }
 }
 # a rank asks for a durable set while an earlier one is still being written: a second later another
@@ -156,7 +162,7 @@ for my $fault ('flush.begin:0:1:slow', 'flush.begin:0:1:slow,flush.submit:1:2:ki
     is(verdict($p, $j, any => 1, faults => 1 + ($fault =~ tr/,//)), '', '... and the result is right');
 }
 for my $case ([ 'place.allocate:1:2:ENOSPC', 'no room' ], [ 'place.persist:1:2:EIO', 'no writing' ]) {
-    my $p = script(640);
+    my $p = script_of(640);
     my $j = logged($p, spares => 0, fault => $case->[0], env => { %levels,
             FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_CHECKPOINT_PERIOD => '3 calls' });
     is(verdict($p, $j, any => 1, faults => 1), '', "$case->[1] in level.local: the set is in memory");
@@ -165,16 +171,16 @@ for my $case ([ 'place.allocate:1:2:ENOSPC', 'no room' ], [ 'place.persist:1:2:E
 # ---- other calls with a line open, and relaunch from files
 
 for my $i (1 .. 8) { # all ranks call ftkit_wait(): they settle what a set has begun
-    my $p = script(700 + $i, 'wait');
+    my $p = script_of(700 + $i, 'wait');
     my $fault = apart_fault(int(rand(4)));
     my $env = { FTKIT_LOG_TEAM_SIZE => one_of(1, 2, 4), FTKIT_CHECKPOINT_PERIOD => one_of('1 calls', '3 calls') };
-    next if !selected(2, $i);
+    next if !selected(4, $i);
     my $j = logged($p, spares => 2, fault => $fault, env => $env);
-    is(verdict($p, $j, any => 1, what => $fault), '', 'seed ' . (700 + $i) . ", ftkit_wait: $fault");
+    is(verdict($p, $j, any => 1, what => $fault), '', title($p) . ", ftkit_wait: $fault");
 }
 
 # ranks without messages: the next set is initiated while a rank repeats calls of ftkit_wait()
-for my $rank (all_cases() ? (0, 2, 3) : (0, 3)) {
+for my $rank ((0, 2, 3)[victims(3, 1)]) {
     my $p = { name => 'waits', steps => 100 };
     my $env = { %apart, FTKIT_LOG_TEAM_SIZE => 1, FTKIT_CHECKPOINT_PERIOD => '19 calls' };
     my $fault = sprintf('app.step:%d:%d:kill', $rank, 42 + rand(3));
@@ -194,13 +200,13 @@ for my $p (grep { $_->{name} =~ /^(?:wavefront|transpose)$/ } programs()) {
 my $files = { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 set',
     FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LOG_TEAM_SIZE => 2, FTKIT_RECOVER_SUPPLY => 'end' };
 for my $i (1 .. 4) {
-    my $p = script(400 + $i);
+    my $p = script_of(400 + $i);
     my ($rank, $at) = (int(rand(4)), 150 + int(rand(130)));
     my $later = $i % 2 ? 'false' : 'true';
     next if !selected(2, int($i / 2)); # 1, 4
     my $j = logged($p, env => { %$files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => $later }, spares => 0,
         run => ['--log'], timeout => 60, fault => "app.op:$rank:$at:kill");
-    is(verdict($p, $j, any => 1), '', 'seed ' . (400 + $i) . ': the job is lost');
+    is(verdict($p, $j, any => 1), '', title($p) . ": background $later, the job is lost");
     next if $later eq 'true'; # the kill may have come before any set was durable
     like($j->{log}, qr/restored set \d+ from files/, '... and the job goes on from files');
 }
@@ -210,7 +216,7 @@ for my $i (1 .. 4) {
 {
     my $dir = scratch() . '/sets';
     mkdir($dir);
-    my $p = script(501);
+    my $p = script_of(501);
     my $env = { %$files, FTKIT_LEVEL_HDF5_DIRECTORY => $dir,
         FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' };
     my $j = logged($p, env => $env, spares => 0, fault => 'app.op:1:300:kill');
