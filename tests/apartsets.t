@@ -14,6 +14,7 @@ use JSON::PP;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 
 my %env = (FTKIT_CHECKPOINT_LINE => 'apart', FTKIT_CHECKPOINT_PERIOD => '3 calls',
     FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 set',

@@ -116,7 +116,10 @@ sub ulfm_only {
 # Ranks of Open MPI that wait sleep for a moment in place of sched_yield(): for files whose ranks wait
 # long, and would take two cores for it.  With --all they wait as those of a user do.
 sub asleep_in_waits {
-    $ENV{OMPI_MCA_threads_pthreads_yield_strategy} = 'nanosleep' if !all_cases();
+    return if all_cases();
+    $ENV{OMPI_MCA_threads_pthreads_yield_strategy} = 'nanosleep';
+    # not the 1 ns of Open MPI: so many system calls take a third of the CPU time of a job
+    $ENV{OMPI_MCA_threads_pthreads_nanosleep_time} = 200_000;
     return;
 }
 
