@@ -85,8 +85,8 @@ for my $scheme (@schemes) {
     }
 }
 survives("killed at stream.compare of set $_, rank 2", env => env('buddy', 'on'),
-    solver => \@few, fault => "stream.compare:2:$_:kill") for (2, 6);
-for my $p ([0, 1, 2, 3], [0, 2, 1, 3], [0, 3, 1, 2]) {
+    solver => \@few, fault => "stream.compare:2:$_:kill") for (2, 6)[victims(2, 1)];
+for my $p (([0, 1, 2, 3], [0, 2, 1, 3], [0, 3, 1, 2])[victims(3, 1)]) {
     my @kills = map { sprintf('app.compute:%d:%d:kill', $p->[$_], $_ < 2 ? 4 : 8) } 0 .. 3;
     survives("rs: ranks $p->[0] and $p->[1] at once, then $p->[2] and $p->[3]", env => env('rs', 'on'),
         solver => \@few, %four, fault => join(',', @kills));
@@ -110,7 +110,7 @@ is(() = $out =~ / updates$/mg, $groups, '... in all groups');
 
 # what a holder cannot take from its copy it asks for, and that is what is restored
 my %buddy = (env => env('buddy', 'on'), solver => \@few, faults => 2);
-for my $rank (0 .. 3) {
+for my $rank (victims(4, 2)) {
     my $holder = $rank ^ 1;
     for my $set ((2, 5)[victims(2, 1)]) {
         my $kill = "app.compute:$rank:" . ($set + 4) . ':kill';
