@@ -66,7 +66,7 @@ for my $how ([ 2, 1 ], [ 3, 1 ], [ 4, 2 ]) {
             my $rank = int(rand(4));
             my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.step app.mid log.drained)), $rank,
                 8 + rand(8));
-            next if !selected(2, $i);
+            next if !selected(4, $i);
             my $j = logged($p, env => $env, fault => $fault);
             my @refused = $j->{log} =~ / refused (\d+) /g;
             cmp_ok(scalar(grep { $_ > 0 } @refused), '>=', 3, 'sets are due in the middle of a step');
@@ -93,7 +93,7 @@ for my $p ({ name => 'setup', steps => 30 }, { name => 'setup', steps => 30, arg
             my $kind = $team == 1 ? 'node' : shift @kinds;
             $env->{FTKIT_LOG_DETERMINANTS} = $kind if $kind ne 'apart';
             $env->{FTKIT_CHECKPOINT_LINE} = 'apart' if $kind eq 'apart';
-            next if !selected(2, $i++);
+            next if !selected(3, $i++);
             my $j = logged($p, env => $env, fault => $fault);
             is(verdict($p, $j, env => $env, killed => [$rank], faults => 1, what => $fault), '',
                 title($p) . ": set-up again, teams of $team, $kind: $fault");
@@ -114,10 +114,9 @@ for my $p ({ name => 'setup', steps => 30 }, { name => 'setup', steps => 30, arg
 for my $p ({ name => 'setup', steps => 30, args => ['-r'] },
     { name => 'transpose', steps => 50, args => ['-r'] })
 {
-    my $i = $p->{name} eq 'setup' ? 0 : 1;
     for my $team (1, 2) {
         my $env = { FTKIT_LOG_TEAM_SIZE => $team };
-        $i++;
+        my $i = $team + ($p->{name} eq 'setup' ? 0 : 2); # with --all each case, otherwise another one
         # fault; processes, by rank in the world, that are killed when a callback of so many
         # replacements has been through; who is lost
         for my $c (['app.mid:0:17:kill,settle.called:0:1:EIO@1', [[2, 1]], [0, 2]],
@@ -127,7 +126,7 @@ for my $p ({ name => 'setup', steps => 30, args => ['-r'] },
             ['settle.called:1:1:EIO', [[2, 1]], [2]])
         {
             my ($fault, $kills, $lost) = @$c;
-            next if !selected(2, $i++);
+            next if !selected(4, $i++);
             my $killed = 0;
             my $faults = () = $fault =~ /(?:kill|EIO)/g;
             my $what = "$fault, " . join(' ', map { "rank $_->[0]" } @$kills);
@@ -205,7 +204,7 @@ for my $variant (qw(name handler attribute pack probe mprobe counts fatal)) {
 for my $i (1 .. 4) {
     my $p = { name => 'gone', steps => 40 };
     my $fault = sprintf('app.mid:%d:%d:kill', rand(4), 1 + rand(36));
-    next if !selected(2, $i);
+    next if !selected(4, $i);
     my $j = logged($p, env => { FTKIT_LOG_TEAMS => 'rank' }, fault => $fault);
     is(verdict($p, $j, any => 1, faults => 1, what => $fault), '',
         "requests on communicators that are gone: $fault");
@@ -286,7 +285,7 @@ for ([ 'source', '0 1 2 3', 'app.inflight:1:10:kill,app.mid:2:10:kill' ],
 {
     my ($p) = grep { title($_) eq 'calls -m wildcard' } call_programs();
     for my $mode (qw(node pessimistic)) {
-        for my $fault ('app.mid:1:32:kill', 'app.mid:1:8:kill', all_cases() ? 'app.mid:1:32:kill' : ()) {
+        for my $fault (('app.mid:1:32:kill', 'app.mid:1:8:kill')[victims(2, 1)], all_cases() ? 'app.mid:1:32:kill' : ()) {
             my $env = { FTKIT_TOPOLOGY_RANKS_PER_NODE => 2, FTKIT_LOG_DETERMINANTS => $mode };
             my $j = logged($p, env => $env, fault => $fault);
             is(verdict($p, $j, env => $env, killed => [1], faults => 1, what => "$mode, $fault"),
@@ -300,7 +299,7 @@ for ([ 'source', '0 1 2 3', 'app.inflight:1:10:kill,app.mid:2:10:kill' ],
 {
     my ($p) = grep { title($_) eq 'collect' } call_programs();
     my $env = { FTKIT_LOG_TEAM_SIZE => 3 };
-    for my $fault (('log.send:1:72:kill') x (all_cases() ? 4 : 2)) {
+    for my $fault (('log.send:1:72:kill') x (all_cases() ? 4 : 1)) {
         my $j = logged($p, env => $env, fault => $fault);
         is(verdict($p, $j, env => $env, killed => [1], faults => 1, what => $fault), '',
             "... and they are compared in that in which they were sent: $fault");
@@ -331,7 +330,7 @@ for ([ 'source', '0 1 2 3', 'app.inflight:1:10:kill,app.mid:2:10:kill' ],
         my $rank = int(rand(4));
         my $fault = sprintf('%s:%d:%d:kill', one_of(qw(app.mid log.send log.received)), $rank,
             20 + rand(200));
-        next if !selected(3, $i);
+        next if !selected(6, $i);
         my $j = logged($p, env => $env, fault => $fault);
         $failed += $_ for $j->{log} =~ /(\d+) calls have failed/g;
         unlike($j->{log}, qr/has left a handle/, 'a call that fails leaves MPI_COMM_NULL');
