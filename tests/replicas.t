@@ -65,7 +65,7 @@ for my $i (0 .. $#flipped) {
         # a step before the set: the neighbours have not received anything of it yet
         my $at = $what eq 'message' ? 18 : 20;
         my $fault = "flip.$what:$number:$at:EIO";
-        next if $r == 3 && !selected(2, $i); # data, packed, message
+        next if !selected(2, $r, $i); # two: data, packed, message; three: grown, strided
         my $j = replicas($r, $twins, fault => $fault);
         my $region = $what eq 'message' ? 'data' : $what;
         my $like = $what eq 'message' ? qr/set \d+: the replicas of rank \d differ/
@@ -99,7 +99,7 @@ for my $case ([ 2, 'flip.data:0:20:EIO,flip.packed:4:20:EIO' ],
         'two of three replicas flip: there is no majority, so they go back');
 }
 # the line is old, and messages have carried the flipped bit to others
-for my $r (2, 3) {
+for my $r (map { 2 + $_ } victims(2, 1)) {
     my $j = replicas($r, $twins, fault => 'flip.message:0:3:EIO',
         env => { FTKIT_CHECKPOINT_PERIOD => '20 calls' });
     is(right($twins, $j, faults => 1, like => qr/replicas of rank \d differ/), '',
@@ -110,12 +110,12 @@ for my $r (2, 3) {
 
 my $ahead = { %$twins, args => [ '-m', 'ahead' ] };
 my %messages = (FTKIT_REPLICAS_COMPARE => 'messages');
-for my $p ($twins, $ahead, @same) {
+for my $p ($twins, $ahead, map { $same[$_] } grep { selected(2, $_) } 0 .. $#same) {
     my $n = $p->{name} eq 'twins' ? 3 : 4;
     my $j = replicas(2, $p, n => $n, env => { %messages, FTKIT_CHECKPOINT_PERIOD => '2 calls' });
     is(right($p, $j, n => $n, quiet => 1), '', title($p) . ': the messages of two planes are the same');
 }
-for my $r (2, 3) {
+for my $r (map { 2 + $_ } victims(2, 1)) {
     # the flipped bit is under way at the set: regions alone have it only in the next set
     my $number = int(rand(3 * $r));
     my $rank = $number % 3;
@@ -134,11 +134,11 @@ for my $r (2, 3) {
     isnt($j->{rc}, 0, 'regions alone: the set has the flipped message, and the job ends');
     like($j->{log}, qr/set 6: the replicas of rank 2 differ: region/, '... at the next set');
 }
-for my $fault ('flip.data:4:20:EIO', 'flip.data:4:18:EIO', 'flip.message:1:18:EIO') {
+for my $fault (all_cases() ? 'flip.data:4:20:EIO' : (), 'flip.data:4:18:EIO', 'flip.message:1:18:EIO') {
     my $j = replicas(2, $twins, fault => $fault, env => \%messages);
     is(right($twins, $j, faults => 1, like => qr/replicas of rank 1 differ/), '', "messages, $fault");
 }
-for my $point ('app.mid', 'ckpt.sealed', 'replica.compared') {
+for my $point ('app.mid', all_cases() ? 'ckpt.sealed' : (), 'replica.compared') {
     my $number = int(rand(6));
     my $fault = sprintf('%s:%d:%d:kill', $point, $number, $point eq 'app.mid' ? 33 : 5);
     my $j = replicas(2, $ahead, fault => $fault, env => \%messages);
@@ -166,7 +166,7 @@ my $cases = 0;
 for my $case ([ 2, 'buddy', 'transfer.corrupt:0:1', $sibling ], [ 2, 'xor', 'rebuild.corrupt:3:1', $sibling ],
     [ 2, 'xor', 'rebuild.corrupt:0:1', qr/it counts as lost/ ], [ 2, 'buddy', 'repair.corrupt:4:1', $another ],
     [ 2, 'own', '', $sibling ], [ 2, 'own', 'repair.corrupt:0:1', $another ],
-    [ 3, 'own', 'repair.corrupt:4:1', $another ], [ 3, 'buddy', 'transfer.corrupt:0:1', $sibling ])
+    [ 3, 'own', 'repair.corrupt:4:1', $another ], all_cases() ? [ 3, 'buddy', 'transfer.corrupt:0:1', $sibling ] : ())
 {
     my ($r, $scheme, $flip, $like) = @$case;
     $cases++;
@@ -212,7 +212,7 @@ for my $case ([ 'clone', 'restore.corrupt:2:1:EIO' ], [ 'replay', 'restore.corru
 my $timer = { %$twins, args => [ '-m', 'timer' ] };
 my %xor = (FTKIT_CHECKPOINT_PERIOD => '20 calls', FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_REPLICAS_LOST => 'replay');
 {
-    my $j = replicas(3, $timer, spares => 6,
+    my $j = replicas(3, $timer, spares => 4,
         fault => 'app.mid:0:33:kill,repair.census:2:2:kill,app.mid:1:36:kill,repair.agreed:4:4:kill', env => \%xor);
     is(right($timer, $j, faults => 4, quiet => 1, like => qr/rank 0 from the copy at rank 3, rank 2 from the copy at rank 5/),
         '', 'two segments of a parity group come from siblings');
@@ -223,7 +223,7 @@ for my $case ([ 'rebuild.corrupt:4:1:EIO', qr/segment of rank 4: .*it counts as 
     [ 'rebuild.anew:4:1:kill', qr/rank 4 from the copy at rank/ ])
 {
     my ($fault, $like) = @$case;
-    my $j = replicas(3, $timer, spares => 6, fault => "app.mid:0:33:kill,repair.census:2:2:kill,$fault,app.mid:1:50:kill",
+    my $j = replicas(3, $timer, spares => 4, fault => "app.mid:0:33:kill,repair.census:2:2:kill,$fault,app.mid:1:50:kill",
         env => \%xor);
     is(right($timer, $j, faults => 4, quiet => 1, like => $like), '', "two segments come from siblings, $fault");
     like($j->{log}, qr/rank 1 from the parity of its group/, '... and the next set has parity');
@@ -231,16 +231,19 @@ for my $case ([ 'rebuild.corrupt:4:1:EIO', qr/segment of rank 4: .*it counts as 
 # ... and the slots of the two processes go: the next job finds one segment of each rank, and its parity.
 # Without the slots of two further ranks the next job takes their segments from siblings, too.
 chain(sub {
+    my $slots = scratch() . '/anew';
+    mkdir($slots);
+    my $j = replicas(3, $timer, spares => 2, fault => 'app.mid:0:33:kill,repair.census:2:2:kill,app.mid:0:3:kill@1',
+        env => { %xor, in_files($slots), FTKIT_RECOVER_SUPPLY => 'end' });
+    isnt($j->{rc}, 0, 'two segments come from siblings, in files, and the job ends');
+    my %left = slots_in($slots);
+    is(join(', ', map {"$_: " . ($left{$_} // 0)} 'segment 0', 'parity 0', 'segment 2', 'parity 2'),
+        'segment 0: 1, parity 0: 1, segment 2: 1, parity 2: 1', '... the slots of their processes are gone');
+    my %kept = map { $_ => slurp($_) } glob("$slots/ftkit-slot*");
     for my $case ([ qr/rank 4 from the parity of its group/, 4 ], [ qr/rank 4 from the copy at another rank/, 2, 4 ]) {
         my ($like, @gone) = @$case;
-        my $slots = scratch() . '/anew' . @gone;
-        mkdir($slots);
-        my $j = replicas(3, $timer, spares => 2, fault => 'app.mid:0:33:kill,repair.census:2:2:kill,app.mid:0:3:kill@1',
-            env => { %xor, in_files($slots), FTKIT_RECOVER_SUPPLY => 'end' });
-        isnt($j->{rc}, 0, 'two segments come from siblings, in files, and the job ends');
-        my %left = slots_in($slots);
-        is(join(', ', map {"$_: " . ($left{$_} // 0)} 'segment 0', 'parity 0', 'segment 2', 'parity 2'),
-            'segment 0: 1, parity 0: 1, segment 2: 1, parity 2: 1', '... the slots of their processes are gone');
+        unlink(glob("$slots/ftkit-slot*"));
+        write_file($_, $kept{$_}) for keys %kept;
         unlink(map { slots_in($slots, $_) } @gone);
         $j = replicas(3, $timer, spares => 0, env => { %xor, in_files($slots), FTKIT_REPORT_STDERR => 'debug' });
         is(right($timer, $j, quiet => 1, like => $like), '', "... the next job goes on without the slots of @gone");
@@ -345,15 +348,16 @@ for my $case ([ 2, 0, 22 ], all_cases() ? [ 2, 3, 22 ] : (), [ 3, 2, 22 ], [ 2, 
 
 # ---- outcomes that MPI leaves open ---------------------------------------------------------------
 
-for my $case ([ 2, 'send', 2 ], [ 3, 'cancel', 3 ], [ 2, 'look', 2 ], [ 2, 'probe', 2 ], [ 2, 'any', 2 ],
-    all_cases() ? ([ 3, 'send', 2 ], [ 2, 'cancel', 3 ]) : ())
+for my $case ([ 2, 'send', 2 ], [ 2, 'cancel', 3 ], [ 2, 'look', 2 ], [ 2, 'probe', 2 ], [ 2, 'any', 2 ],
+    all_cases() ? ([ 3, 'send', 2 ], [ 3, 'cancel', 3 ]) : ())
 {
     my ($r, $mode, $n) = @$case;
     my $p = leads($mode);
     my $j = replicas($r, $p, n => $n, spares => 0, env => { FTKIT_CHECKPOINT_PERIOD => '1 calls' });
     is(right($p, $j, n => $n, quiet => 1), '', "$r replicas, leads -m $mode");
 }
-is(chain_breaks($_), '', "$_ replicas: a new leader adopts what the lost one has decided") for 2, 3;
+is(chain_breaks($_), '', "$_ replicas: a new leader adopts what the lost one has decided")
+    for all_cases() ? (2, 3) : 2;
 is(chain_breaks($_, 1), '', "$_ replicas: nobody can read that, and all ranks go back")
     for all_cases() ? (2, 3) : 2;
 {
@@ -361,7 +365,7 @@ is(chain_breaks($_, 1), '', "$_ replicas: nobody can read that, and all ranks go
     my $j = replicas(2, $p, env => { FTKIT_CHECKPOINT_PERIOD => '3 calls' });
     is(right($p, $j), '', 'receives are cancelled while their messages come');
 }
-for my $i (all_cases() ? (0 .. 5) : (0, 2, 3, 5)) {
+for my $i (all_cases() ? (0 .. 5) : (2, 3)) {
     my $r = $i == 5 ? 3 : 2;
     my $p = random_program($seed * 100 + $i, 'cancel', $i % 2 ? qw(wild anytag p2p ahead) : ());
     my $fault = $i % 3 == 0 ? slow_plane(1, 3) . ',' : ''; # this plane follows
@@ -378,17 +382,31 @@ sub plane_of {
     return join(' ', map { int($_ / 3) == int($number / 3) ? 1 : 0 } 0 .. 3 * $r - 1);
 }
 
-my $points = 0;
-for my $point (qw(app.mid ckpt.begin ckpt.packed ckpt.sealed ckpt.voted ckpt.committed
-    replica.compare replica.compared finish.begin))
+# in one job a process of each plane dies, each at a point of its own
+my $pairs = 0;
+for my $pair ([qw(app.mid ckpt.begin)], [qw(ckpt.packed ckpt.sealed)], [qw(ckpt.voted ckpt.committed)],
+    [qw(replica.compare replica.compared)])
 {
-    $points++;
+    my $env = $pairs++ % 2 ? {} : \%clone;
+    my @number = (int(rand(3)), 3 + int(rand(3)));
+    my $fault = join(',', map {
+            my $at = $pair->[$_] eq 'app.mid' ? 1 + int(rand(20)) : (2, 8)[$_] + int(rand(3));
+            "$pair->[$_]:$number[$_]:$at:kill\@0" } 0, 1);
+    my $j = replicas(2, $twins, fault => $fault, spares => 2, env => $env);
+    is(right($twins, $j, faults => 2, quiet => 1), '', "2 replicas, $fault");
+    is(back($j), '0 0 0 0 0 0', '... nobody else goes back');
+    is(clones($j), join(' ', (%$env ? 1 : 0) x 6), '... and the planes are cloned, or not');
+}
+# ... each point in each plane
+for my $point (all_cases() ? qw(app.mid ckpt.begin ckpt.packed ckpt.sealed ckpt.voted ckpt.committed
+    replica.compare replica.compared) : (), 'finish.begin')
+{
     for my $number (int(rand(3)), 3 + int(rand(3))) {
         my $nth = $point =~ /^app/ ? 1 + int(rand(50))
             : $point eq 'finish.begin' ? 1 : 2 + int(rand(8));
         my $fault = "$point:$number:$nth:kill";
         my $env = $number < 3 ? \%clone : {}; # by default its replacement begins at the last set
-        next if !selected(2, $points, $number < 3);
+        next if !selected(2, $number < 3); # finish.begin with clones: see below
         my $j = replicas(2, $twins, fault => $fault, env => $env);
         is(right($twins, $j, faults => 1, quiet => 1), '', "2 replicas, $fault");
         next if $point =~ /^finish/;
@@ -409,7 +427,7 @@ for my $case ([ 3, 3, 1 ], [ 3, 1, 0 ], [ 5, 3, 0 ]) {
     is(scalar(@said), $degraded, '... which a line says once') or diag($j->{log});
 }
 # the set of the last call: the planes that are left come to the end without it
-for my $fault ('ckpt.begin:4:13:kill', 'ckpt.sealed:1:13:kill', 'log.drained:5:13:kill') {
+for my $fault (('ckpt.begin:4:13:kill', 'ckpt.sealed:1:13:kill', 'log.drained:5:13:kill')[victims(3, 2)]) {
     my $j = replicas(2, $twins, fault => $fault);
     is(right($twins, $j, faults => 1, quiet => 1), '', "2 replicas, $fault");
 }
@@ -439,7 +457,7 @@ my $turns = all_cases() ? 5 : 2;
 }
 # a plane that stands still when the other one comes to ftkit_wait(); and a kill behind that call
 my $waits = { name => 'waits', steps => 60, args => [ '-n', 60 ] };
-for my $fault ('app.step:1:23:kill', 'app.step:4:25:kill', 'app.step:0:26:kill@0,app.step:3:44:kill@0') {
+for my $fault (('app.step:1:23:kill', 'app.step:4:25:kill')[victims(2, 1)], 'app.step:0:26:kill@0,app.step:3:44:kill@0') {
     my $j = replicas(2, $waits, fault => $fault, spares => 2,
         env => { %clone, FTKIT_CHECKPOINT_PERIOD => '7 calls' });
     is(right($waits, $j, faults => scalar(split(/,/, $fault)), quiet => 1), '',
@@ -496,11 +514,13 @@ cmp_ok($hit, '>=', 0.5 * $jobs, '... and most of them have come to pass'); # eac
     my $j = replicas(2, $twins, fault => 'app.step:1:23:kill,app.step:4:23:kill', spares => 2);
     is(right($twins, $j, faults => 2, quiet => 1), '', 'both replicas of a rank die at once');
 }
-# programs with communicators, collectives and requests under way
-for my $p (@same) {
+# programs with communicators, collectives and requests under way, whose messages are compared
+for my $i (0 .. $#same) {
+    next if !selected(2, $i, 1);
+    my $p = $same[$i];
     my $number = int(rand(8));
     my $fault = fault_of($p, $number % 4) =~ s/:\d+:/:$number:/r;
-    my $j = replicas(2, $p, n => 4, fault => $fault, env => $number % 2 ? \%clone : {});
+    my $j = replicas(2, $p, n => 4, fault => $fault, env => { %messages, $number % 2 ? %clone : () });
     is(right($p, $j, n => 4, quiet => 1), '', title($p) . ": $fault");
     is(back($j), '0 0 0 0 0 0 0 0', '... nobody else goes back') if $j->{log} =~ /stand still|rank \d returns/;
 }
@@ -533,7 +553,7 @@ for my $p (grep { title($_) =~ /^(?:comms|inters)$/ } @same) {
 for my $point (qw(replica.decided replica.compared ckpt.sealed repair.restored log.install)) {
     for my $r (2, 3) {
         next if $r == 3 && $point =~ /^(?:repair|log)/; # no rank goes back
-        next if $r == 3 && $point =~ /^ckpt/ && !all_cases(); # is before the comparison
+        next if $r == 3 && $point !~ /compared$/ && !all_cases();
         my $flipped = int(rand(3 * $r));
         my $killed = $point eq 'replica.decided' ? ($flipped + 3) % (3 * $r) : int(rand(3 * $r));
         my $nth = $point eq 'replica.decided' || $point =~ /^(?:repair|log)/ ? '*' : 5;
