@@ -23,12 +23,16 @@ my @three = ('--no-relaunch', '--emulate-nodes', '3');
 
 survives('undisturbed on two nodes', spares => 2, run => \@two, env => \%memory,
     faults => 0, like => qr/memory survives /);
-for my $point (qw(app.step app.mid app.inflight app.coll app.compute)) {
+for my $point (qw(app.step app.mid app.inflight app.coll app.compute)[victims(5, 2)]) {
     survives("two nodes: killed at $point, rank $_", spares => 2, run => \@two,
         env => \%memory, fault => "$point:$_:" . (3 + 6 * $_) . ':kill') for victims(4, 1);
 }
 my $turn = 0;
-for my $point (qw(ckpt.begin ckpt.sized ckpt.packed ckpt.sealed ckpt.voted flush.announced
+survives("two nodes: killed at @$_, each in another set", spares => 2, run => \@two, faults => 2,
+    env => { %files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'true' },
+    fault => "$_->[0]:0:1:kill,$_->[1]:3:4:kill")
+    for [qw(ckpt.begin ckpt.sized)], [qw(ckpt.packed ckpt.sealed)];
+for my $point (all_cases() ? qw(ckpt.begin ckpt.sized ckpt.packed ckpt.sealed) : (), qw(ckpt.voted flush.announced
     flush.begin flush.block flush.part
     open.built recover.begin finish.begin)) {
     survives("two nodes: killed at $point, rank $_", spares => 2, run => \@two,
@@ -38,7 +42,7 @@ for my $point (qw(ckpt.begin ckpt.sized ckpt.packed ckpt.sealed ckpt.voted flush
 }
 survives("two nodes: killed at durable.written, rank $_", spares => 2, run => \@two,
     env => \%files,
-    fault => "durable.written:$_:1:kill") for (0, 3);
+    fault => "durable.written:$_:1:kill") for (0, 3)[victims(2, 1)];
 survives("two nodes: killed at $_, rank 1", spares => 2, run => ['--emulate-nodes', 2],
     env => \%files, timeout => 90, fault => "$_:1:1:kill")
     for qw(finish.end close.begin close.voted);
