@@ -148,11 +148,12 @@ for my $point (qw(flush.submit flush.announced flush.submitted local.begin local
 }
 # a rank asks for a durable set while an earlier one is still being written: a second later another
 # set goes to the files
-for my $fault ('flush.begin:0:1:slow', 'flush.begin:0:1:slow,flush.submit:1:2:kill',
-    'flush.begin:0:1:slow,apart.cut:2:2:kill')
+my $long = all_cases() ? 1500 : 1000;
+for my $fault ('flush.begin:0:1:slow', map {"flush.begin:0:1:slow,$_:kill"}
+    (qw(flush.submit:1:2 apart.cut:2:2))[victims(2, 1)])
 {
-    my $p = { %{ script(650) }, args => [ '-m', 'apart', '-s', 650, '-n', 1500 ] };
-    my $asks = { %$p, args => [ '-m', 'apart,ask', '-s', 650, '-n', 1500 ] };
+    my $p = { %{ script(650) }, args => [ '-m', 'apart', '-s', 650, '-n', $long ] };
+    my $asks = { %$p, args => [ '-m', 'apart,ask', '-s', 650, '-n', $long ] };
     my $j = logged($asks, spares => 2, fault => $fault, env => { %levels,
             FTKIT_CHECKPOINT_PERIOD => '1000 calls', FTKIT_LEVEL_HDF5_EVERY => '1000 sets',
             FTKIT_LOG_TEAM_SIZE => 1 });

@@ -93,7 +93,7 @@ sub halts
 {
     my ($what, $act, $more, @options) = @_;
     my $dir = fresh();
-    local $ENV{PROGRAM_OPTIONS} = '-d 12';
+    local $ENV{PROGRAM_OPTIONS} = '-d 30';
     run_job($dir, $more, $act, @options);
     is($code, 75, "$what: exit code 75") or diag($log);
     like($log, qr/halt \(.*\): set (\d+) is durable.*solver: halted at step \d+.*the job has halted; set \g1 is durable/s,
@@ -110,7 +110,7 @@ sub halts
 
 {
     my $dir = fresh();
-    local $ENV{PROGRAM_OPTIONS} = '-d 12';
+    local $ENV{PROGRAM_OPTIONS} = '-d 30';
     run_job($dir, {}, signalled('USR1', 20));
     is($code, 0, 'SIGUSR1: the job goes on to its end') or diag($log);
     is(slurp("$dir/result"), $want, '... with the right result');
@@ -129,7 +129,7 @@ halts('SIGUSR2, with the message log', signalled('USR2', 20), { FTKIT_LOG_TEAM_S
 halts('SIGUSR2, with lines apart', signalled('USR2', 20), { FTKIT_LOG_TEAM_SIZE => 2,
         FTKIT_CHECKPOINT_LINE => 'apart' }, '--log');
 # a program with handlers of its own gets SIGUSR1 and SIGUSR2, and ftkit run asks all the same
-halts('SIGINT, the program has handlers', signalled('INT', 20), { PROGRAM_OPTIONS => '-d 12 -N' });
+halts('SIGINT, the program has handlers', signalled('INT', 20), { PROGRAM_OPTIONS => '-d 30 -N' });
 like($halted, qr/signals: 0 0 0$/m, '... which are not called');
 halts('SIGUSR1 and SIGUSR2, the program has handlers', sub {
         my ($pid, $dir) = @_;
@@ -138,12 +138,12 @@ halts('SIGUSR1 and SIGUSR2, the program has handlers', sub {
         select(undef, undef, undef, 0.01) while sets($dir) < 2 && time() < $end;
         is(sets($dir), 2, '... a set is durable');
         kill('USR2', $pid);
-    }, { PROGRAM_OPTIONS => '-d 12 -N' });
+    }, { PROGRAM_OPTIONS => '-d 30 -N' });
 like($halted, qr/signals: 1 1 0$/m, '... which are called');
 halts('SIGTERM, checkpoint.signals is false', sub {
         signalled('USR2', 20)->(@_);
         signalled('TERM', 40)->(@_);
-    }, { PROGRAM_OPTIONS => '-d 12 -N', FTKIT_CHECKPOINT_SIGNALS => 'false' });
+    }, { PROGRAM_OPTIONS => '-d 30 -N', FTKIT_CHECKPOINT_SIGNALS => 'false' });
 like($halted, qr/signals: 0 1 0$/m, '... SIGUSR2 is for the program alone');
 halts('a set at each call', signalled('USR2', 20), { FTKIT_CHECKPOINT_PERIOD => '1 call',
         FTKIT_LEVEL_HDF5_EVERY => '1000 sets' });
@@ -194,7 +194,7 @@ sub asks_in_time
 }
 {
     my $dir = fresh();
-    local $ENV{PROGRAM_OPTIONS} = '-d 12 -b 2'; # a set of 2 MB
+    local $ENV{PROGRAM_OPTIONS} = '-d 30 -b 2'; # a set of 2 MB
     run_job($dir, { FTKIT_LEVEL_HDF5_BANDWIDTH => '1MB' }, undef, '--deadline', '100ms'); # over before the job is open
     like($log, qr/warning: context default: checkpoint.deadline leaves -?[\d.]+ s, and a durable set needs up to [\d.]+ s/,
         'a deadline too short for a set: says so');
@@ -237,7 +237,7 @@ sub asks
             is(`$ftkit status --prometheus $where` =~ /^ftkit_up\{context="default"\} (1)$/m && $1, 1,
                 '... --prometheus');
             is(asks(qr/is asked to halt/, $ftkit, 'halt', '--wait', $where), 0, '... exit code');
-        }, { comma_locale() });
+        }, { comma_locale(), PROGRAM_OPTIONS => '-d 200' }); # the commands take their time
     unlike($halted, qr/\d,\d+ ?(?:m?s|x)\b/, '... and the lines of the library have a point');
     ok(!-e "$dir/default.ftkit/halt", '... the request is gone');
     is(asks(qr/no job uses the sets/, $ftkit, 'halt', $dir), 1, 'nobody to halt: 1');
@@ -276,7 +276,7 @@ sub asks
 # without files there is nothing durable
 {
     my $dir = fresh();
-    local $ENV{PROGRAM_OPTIONS} = '-d 12';
+    local $ENV{PROGRAM_OPTIONS} = '-d 30';
     run_job($dir, { FTKIT_LEVEL_HDF5_ENABLED => 'false' }, signalled('USR2', 20));
     is($code, 75, 'no files: halts') or diag($log);
     like($log, qr/level.hdf5.enabled is false, so set \d+ is in memory only/, '... says so');
@@ -293,7 +293,7 @@ for my $point ('ckpt.voted:1', 'ckpt.committed:2', 'flush.part:1', 'halt.drained
         my $dir = fresh();
         my %more = (FTKIT_FAULT => "$name:$rank:$nth:kill");
         $more{FTKIT_LOG_TEAM_SIZE} = $teams if $teams;
-        local $ENV{PROGRAM_OPTIONS} = '-d 12';
+        local $ENV{PROGRAM_OPTIONS} = '-d 30';
         run_job($dir, \%more, signalled('USR2', 20), $teams ? '--log' : ());
         is($code, 75, "killed at $name, rank $rank, " . ($teams ? 'teams' : 'no log') . ': 75')
             or diag($log);
@@ -306,7 +306,7 @@ for my $point ('ckpt.voted:1', 'ckpt.committed:2', 'flush.part:1', 'halt.drained
 # the job goes on, and is started again when it is lost
 {
     my $dir = fresh();
-    local $ENV{PROGRAM_OPTIONS} = '-d 12';
+    local $ENV{PROGRAM_OPTIONS} = '-d 30';
     my $fault = join(',', map({"ckpt.unseen:$_:2:EIO"} 1 .. 3), 'halt.agreed:0:1:kill');
     my $killed = 0;
     run_job($dir, { FTKIT_FAULT => $fault, FTKIT_FAULT_LOG => "$dir/faults" }, sub {
@@ -330,7 +330,7 @@ for my $point ('apart.vote:2', ('apart.voted:0', 'apart.voted:2')[victims(2, 1)]
     my $nth = $name =~ /^flush/ ? 2 : 1;
     my $dir = fresh();
     my %line = (FTKIT_CHECKPOINT_LINE => 'apart', FTKIT_LOG_TEAM_SIZE => 1);
-    local $ENV{PROGRAM_OPTIONS} = '-d 12';
+    local $ENV{PROGRAM_OPTIONS} = '-d 30';
     run_job($dir, { %line, FTKIT_FAULT => "$name:$rank:$nth:kill" }, signalled('USR2', 20), '--log');
     is($code, 75, "killed at $name, rank $rank, lines apart: 75") or diag($log);
     like($log, qr/repaired in/, '... says so');
