@@ -14,6 +14,7 @@ use JSON::PP;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 
 my $tmp = scratch();
 my ($code, $out, $err);
@@ -155,11 +156,10 @@ my $file = put('teams.txt', $proposal);
 is_cut($mesh, 16, { FTKIT_LOG_TEAM_FILE => $file }, $proposal, 'teams of ftkit teams');
 is_cut($mesh, 16, { FTKIT_LOG_TEAM_FILE => put('own.txt', "# odd\n0,5,10,15\n1-4\n\n6-9,11-14\n") },
     "0,5,10,15\n1-4\n6-9,11-14\n", 'teams of a file');
-is_cut($mesh, 16, { FTKIT_LOG_TEAM_LIST => '0-15' }, '0-15', 'all ranks one team');
-is_cut($mesh, 16, { FTKIT_LOG_TEAM_LIST => join ' ', 0 .. 15 }, join(' ', 0 .. 15),
-    'each rank a team');
-is_cut($mesh, 16, { FTKIT_LOG_TEAMS => 'all' }, '0-15', 'log.teams = all');
-is_cut($mesh, 16, { FTKIT_LOG_TEAMS => 'rank' }, join(' ', 0 .. 15), 'log.teams = rank');
+is_cut($mesh, 4, { FTKIT_LOG_TEAM_LIST => '0-3' }, '0-3', 'all ranks one team');
+is_cut($mesh, 4, { FTKIT_LOG_TEAM_LIST => '0 1 2 3' }, '0 1 2 3', 'each rank a team');
+is_cut($mesh, 4, { FTKIT_LOG_TEAMS => 'all' }, '0-3', 'log.teams = all');
+is_cut($mesh, 4, { FTKIT_LOG_TEAMS => 'rank' }, '0 1 2 3', 'log.teams = rank');
 
 # other programs: persistent requests, collectives of much data, wildcards
 for my $p (programs()) {
@@ -278,7 +278,7 @@ for my $point (qw(app.step app.mid log.send)) {
 
 # anywhere, once or twice, with teams of every kind
 {
-    my $count = $ENV{FTKIT_TEST_COUNT} // 8;
+    my $count = $ENV{FTKIT_TEST_COUNT} // (all_cases() ? 16 : 4);
     my @lists = ('0,2 1,3', '0-2 3', '0 1-3', '0,3 1 2', '0-3', '0 1 2 3');
     my @exact = grep { title($_) !~ /farm|arrival/ } $mesh, programs(); # the same messages again
     my %whole;
@@ -343,11 +343,10 @@ for my $case ([{ FTKIT_LOG_TEAM_LIST => '0-1 2' }, qr/log\.team_list: rank 3 is 
     [{ FTKIT_LOG_TEAM_FILE => $teams, FTKIT_LOG_TEAM_SIZE => 2 }, qr/only one of them can/])
 {
     my ($env, $why) = @$case;
-    my $k = logged($mesh, env => $env);
+    my $k = logged($mesh, spares => 0, env => $env);
     my @told = $k->{log} =~ /^mesh: rank \d+: open: .*$why/mg;
     # not 1 when prterun itself crashes at an end that it did not expect
-    ok($k->{rc} != 0 && @told >= 4 && $k->{seconds} < 20, "$why: every rank is told")
-        or diag("$k->{rc}, $k->{seconds} s\n$k->{log}");
+    ok($k->{rc} != 0 && $k->{rc} != 124 && @told >= 4, "$why: every rank is told") or diag("$k->{rc}\n$k->{log}");
 }
 
 # a file that is not the same everywhere: rank 2 reads another one
