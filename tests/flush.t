@@ -17,8 +17,8 @@ ulfm_only();
 asleep_in_waits();
 my %each = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '1 calls');
 my %two = (%each, FTKIT_TOPOLOGY_RANKS_PER_NODE => 2); # two nodes of two ranks: two writers
-my $items = 200_000;    # 1.6 MB a rank
-my %slow = (FTKIT_LEVEL_HDF5_BANDWIDTH => '8MB'); # of a node: the 4 ranks take 0.8 s
+my $items = 50_000;    # 0.4 MB a rank
+my %slow = (FTKIT_LEVEL_HDF5_BANDWIDTH => '2MB'); # of a node: the 4 ranks take 0.8 s
 
 # The complete sets in a directory, all their bytes checked, and what else is there.
 sub sets {
@@ -28,7 +28,7 @@ sub sets {
 
 sub flush {
     my ($mode, %o) = @_;
-    return job(program => build() . '/mpi/flush', args => [$mode, $items], spares => 0, %o);
+    return job(program => build() . '/mpi/flush', args => [$mode, $o{items} // $items, $o{errors} // 1], spares => 0, %o);
 }
 
 # One mode of the program ends well and leaves these sets.
@@ -45,15 +45,14 @@ sub works {
 
 my $events = scratch() . '/events';
 works('more sets are due than can be written: they wait for a later one', 'postpone',
-    'complete 7 1', env => { %each, FTKIT_LEVEL_HDF5_BANDWIDTH => '2MB', # longer than five sets take
-        FTKIT_REPORT_EVENTS => $events });
+    'complete 7 1', env => { %each, LD_PRELOAD => build() . '/hang.so', FTKIT_TEST_HANG => scratch() . '/postponed',
+        FTKIT_TEST_HANG_PATH => 'default.ftkit', FTKIT_REPORT_EVENTS => $events });
 like(event_texts($events), qr/set 2 is not written to the file system: an earlier one still is/,
     '... and the event log says so');
-works('a set that is asked for waits for the one before', 'request', 'complete 2 1');
 works('closing waits', 'close', 'complete 1');
 # the directory of a later set is there, as if it had been left unfinished, with a part of a rank that is none now
 my $remains;
-works('what is left of a set', 'request', 'complete 2 1', while => sub {
+works('a set that is asked for waits for the one before', 'request', 'complete 2 1', while => sub {
     my ($work) = @_;
     await_file("$work/default.ftkit/set-0000000001"); # its flush takes 0.8 s
     mkdir("$work/made") or die("$work/made: $!\n");
@@ -62,7 +61,7 @@ works('what is left of a set', 'request', 'complete 2 1', while => sub {
     rename("$work/made", $set) or die("$set: $!\n");
     $remains = "$set/part-00007.h5";
 });
-ok(is_skipped() || ($remains && !-e $remains), '... is removed before the set is made');
+ok(is_skipped() || ($remains && !-e $remains), '... what is left of a set is removed before the set is made');
 works('HDF5 calls and forks of the program meanwhile', 'busy', 'complete 1');
 works('fork() does not wait for a slow disk, and its child may exit()', 'fork', 'complete 1',
     fault => 'h5.part.fsync:0:1:slow');
@@ -75,8 +74,8 @@ works('two writers on two nodes', 'request', 'complete 2 1', env => { %two, %slo
     is(join(' ', map { /part-0*(\d+)\.h5$/ ? $1 : () } sort(glob("$j->{dir}/default.ftkit/set-0000000002/*"))),
         '0 2', '... these ranks have written');
 }
-works('... of which the second has no space', 'error', 'complete 4 1',
-    env => { %each, FTKIT_LEVEL_HDF5_WRITERS => 2, FTKIT_LEVEL_HDF5_BANDWIDTH => '40MB' },
+works('... of which the second has no space', 'other', 'complete 4 1',
+    env => { %each, FTKIT_LEVEL_HDF5_WRITERS => 2, FTKIT_LEVEL_HDF5_BANDWIDTH => '10MB' },
     fault => 'h5.part.fsync:2:2:ENOSPC');
 works('one writer per rank where memory cannot be shared', 'request', 'complete 2 1',
     env => { %each, %slow }, fault => 'ring.make:0:1:ENOSPC');
@@ -97,7 +96,7 @@ for my $nodes (1, 2) {
         env => { ($nodes == 2 ? %two : %each), %slow });
     my ($called, $waited, $bytes) = $j->{log} =~ /called (\S+) waited (\S+) bytes (\d+)/;
     my $rate = $waited ? $bytes / $nodes / $waited : 0;
-    ok($rate > 1e6 && $rate < 8.4e6, sprintf('... %.1f MB/s a node of 8', $rate / 1e6));
+    ok($rate > 0.25e6 && $rate < 2.1e6, sprintf('... %.1f MB/s a node of 2', $rate / 1e6));
     ok($called < $waited / 2, "... and the caller does not wait ($called s of $waited s)");
 }
 
@@ -122,26 +121,43 @@ for my $env (\%each, \%two) {
 
 # ---- errors of the file system ---------------------------------------------------------
 
-my %later = (%each, FTKIT_LEVEL_HDF5_BANDWIDTH => '40MB');
-for my $point (qw(part.create part.write part.close part.fsync part.rename part.dirsync
-    master.write manifest.write manifest.fsync manifest.rename)) {
-    my $error = $point =~ /write/ ? 'ENOSPC' : $point =~ /create/ ? 'EROFS' : 'EIO';
-    my $nth = { 'part.write' => 30, 'master.write' => 3 }->{$point} // 2; # in the second set
-    my $j = works("$error at h5.$point is told by the next set", 'error', 'complete 4 3',
-        env => \%later, fault => "h5.$point:0:$nth:$error");
-    like($j->{log}, $error eq 'ENOSPC' ? qr/told no space left/ : qr/told storage I\/O error/,
-        '... with its code on every rank');
+my %later = (%each, FTKIT_LEVEL_HDF5_BANDWIDTH => '10MB');
+
+# Each second set of a job has the next error, and the call of the set behind it returns the error.  A set that fails comes to all points
+# before its own, so the errors begin with the last point.
+sub errors_of_sets {
+    my ($faults, $name, %o) = @_;
+    my ($n, $i) = (scalar(@$faults), 0);
+    my $nth = sub { # visits before set 2 i, and one
+        my ($visits) = @_;
+        return $visits * (2 * ++$i - 1) + 1;
+    };
+    my $j = flush('error', env => { %later, %{ $o{env} // {} } }, items => $o{items}, errors => $n,
+        fault => join(',', map {"$_->[0]:" . $nth->($_->[2]) . ":$_->[1]"} @$faults));
+    my $have = sets($j->{dir});
+    ok($j->{rc} == 0 && $have eq sprintf('complete %d %d', 2 * $n + 2, 2 * $n + 1) && @{ $j->{faults} } == $n, $name)
+        or diag("exit code $j->{rc}, '$have'\n$j->{log}");
+    my @got = $j->{log} =~ /^told (.*)$/mg;
+    for my $f (@$faults) {
+        like(shift(@got) // '', $f->[1] eq 'ENOSPC' ? qr/^no space left/ : qr/^storage I\/O error/,
+            "... $f->[1] at $f->[0], with its code on every rank");
+    }
+    return;
 }
-works('... of the second writer', 'error', 'complete 4 1', env => { %later, %two },
+
+errors_of_sets([ ['h5.manifest.rename:0', 'EIO', 1], ['h5.manifest.fsync:0', 'EIO', 1], ['h5.manifest.write:0', 'ENOSPC', 1],
+    ['h5.master.write:0', 'ENOSPC', 2], ['h5.part.dirsync:0', 'EIO', 1], ['h5.part.rename:0', 'EIO', 1],
+    ['h5.part.close:0', 'EIO', 1], ['h5.part.fsync:0', 'EIO', 1], ['h5.part.write:0', 'ENOSPC', 17],
+    ['h5.part.create:0', 'EROFS', 1] ], 'errors of the writer: the next call returns them');
+# of a rank that hands its segment over, in two blocks; when the directory cannot be made
+errors_of_sets([ ['flush.block:3', 'EIO', 2], ['h5.begin:0', 'EACCES', 1] ], 'errors of another rank, and of the directory',
+    items => 200_000, env => { FTKIT_LEVEL_HDF5_BANDWIDTH => '40MB' });
+works('... of the second writer', 'other', 'complete 4 1', env => { %later, %two },
     fault => 'h5.part.fsync:2:2:EIO');
 works('... of the second writer, when its part has its name: the set stays', 'named',
     'complete 2 1', env => { %later, %two }, fault => 'h5.part.dirsync:2:2:EIO');
 works('... by the wait', 'waiterror', "complete 1\nincomplete set-0000000002",
     env => \%later, fault => 'h5.part.fsync:0:2:EIO');
-works('... of a rank that hands its segment over', 'error', 'complete 4 3', env => \%later,
-    fault => 'flush.block:3:3:EIO');
-works('... when the directory cannot be made', 'error', 'complete 4 3', env => \%later,
-    fault => 'h5.begin:0:2:EACCES');
 works('... by the call itself when the program waits for the files', 'callerror', 'complete 3 1',
     env => { %later, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' }, fault => 'h5.begin:0:2:EACCES');
 {
@@ -233,7 +249,7 @@ for my $case ([1, \%each], [0, \%each], [2, \%two]) {
     my @seen;
     my $await = sub {
         my ($what, $event, $of, $n) = @_;
-        for (my $end = time() + 20; time() < $end; sleep(0.2)) {
+        for (my $end = time() + 100; time() < $end; sleep(0.2)) {
             return push(@seen, $what) if count_events($log, $event, $of) >= $n;
         }
     };
@@ -252,7 +268,7 @@ for my $case ([1, \%each], [0, \%each], [2, \%two]) {
             $await->('repair', 'restore', $rank, 2);
             $sets = count_events($log, 'set', 0);
             $await->('more sets', 'set', 0, $sets + 8);
-            for (my $end = time() + 20; time() < $end; sleep(0.1)) {
+            for (my $end = time() + 100; time() < $end; sleep(0.1)) {
                 last if grep { slurp($_) =~ /has not answered/ } glob("$log/*.jsonl");
             }
             unlink($hang);
@@ -323,15 +339,25 @@ for my $point ('flush.submit:1:1', 'local.copied:1:2') {
         '... with a period in time, too') or diag("exit code $j->{rc}, '$sets'\n$j->{log}");
 }
 # two writers: each without the other; rank 0 gives up a second after the repair
-for my $at (qw(flush.begin:2 flush.block:2 flush.block:3 flush.part:0 flush.part:2 flush.part:3
-    h5.part.rename:2 flush.parts:0 flush.submitted:2)) {
-    torn("killed at $at of two nodes", "$at:3:kill", env => { %two }, delay => 12, steps => 70);
+# with --all in a job for each, otherwise one after the other
+sub torn_in_turn {
+    my ($what, $env, @at) = @_;
+    my %kills; # of a rank so far
+    for my $at (all_cases() ? @at : ()) {
+        torn("killed at $at of $what", "$at:3:kill", env => $env, delay => 12, steps => 70);
+    }
+    return if all_cases();
+    my @nth = (3, 5, 7); # a new process begins to count
+    my $fault = join(',', map { my ($rank) = $at[$_] =~ /:(\d)/; my $before = $kills{$rank}++ // 0;
+            "$at[$_]:" . ($before ? 3 : $nth[$_]) . ":kill\@$before" } 0 .. $#at);
+    torn("killed at @at of $what", $fault, env => $env, spares => scalar(@at), delay => 12, steps => 70 + 20 * @at);
+    return;
 }
+torn_in_turn('two nodes', \%two, @$_) for [qw(flush.begin:2 flush.block:3 flush.part:0)],
+    [qw(flush.block:2 flush.part:3 flush.parts:0)], [qw(flush.part:2 h5.part.rename:2 flush.submitted:2)];
 # the second writer of a node, and a rank of its group
-for my $at (qw(h5.part.write:2 flush.part:2 flush.block:3)) {
-    torn("killed at $at of two writers on a node", "$at:3:kill", delay => 12, steps => 70,
-        env => { %each, FTKIT_LEVEL_HDF5_WRITERS => 2 });
-}
+torn_in_turn('two writers on a node', { %each, FTKIT_LEVEL_HDF5_WRITERS => 2 },
+    qw(h5.part.write:2 flush.block:3 flush.part:2));
 torn('one dies while handing over, another in the repair',
     'flush.block:1:3:kill,repair.restore:2:2:kill', spares => 2);
 torn('the replacement dies in the next flush', 'flush.block:1:3:kill,flush.begin:1:1:kill@1',
