@@ -23,12 +23,15 @@
 
 void ftk_run_say(const char *fmt, ...)
 {
+    char *text = NULL;
     va_list ap;
-    fputs("ftkit run: ", stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    if (vasprintf(&text, fmt, ap) < 0)
+        text = NULL;
     va_end(ap);
-    fputc('\n', stderr);
+    /* in one write: mpirun and the ranks have this stderr, too */
+    fprintf(stderr, "ftkit run: %s\n", text ? text : "no memory for a message");
+    free(text);
 }
 
 /* After an attempt that is not lost: the exit code of the run. */
