@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # What the MPI standard promises a program holds with the message log as without: every program
-# of tests/conform (see conform.h there).  With --all also without the log, where the MPI keeps the
-# promise.
+# of tests/conform (see conform.h there).  With --all each number of ranks with each kind of
+# teams, and without the log, where the MPI keeps the promise.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -22,9 +22,13 @@ for my $name (@names) {
     my ($levels) = $source =~ m{^ \* levels: ([a-z ]+)$}m; # of thread support
     my ($teams) = $source =~ m{^ \* teams: (all)$}m; # runs so, too
     ok($ranks, "$name says how many ranks") or next;
-    for my $how (map { my $n = $_; map { [$n, $_] } split ' ', $levels // 'any' } split ' ', $ranks) {
-        my ($n, $level) = @$how;
-        for my $team (all_cases() ? 0 : (), 1, $n > 1 ? $n : (), $teams // ()) {
+    my @hows = map { my $n = $_; map { [$n, $_] } split ' ', $levels // 'any' } split ' ', $ranks;
+    for my $h (0 .. $#hows) {
+        my ($n, $level) = @{ $hows[$h] };
+        my @teams = (1, $n > 1 ? $n : ());
+        my @several = grep { $_->[0] > 1 } @hows; # each program runs with both kinds of teams
+        @teams = map { $teams[$_] } grep { selected(2, $h, $_) } 0 .. $#teams if @teams > 1 && @several > 1;
+        for my $team (all_cases() ? 0 : (), @teams, $teams // ()) {
             my %teams = $team eq 'all' ? (FTKIT_LOG_TEAMS => 'all') : (FTKIT_LOG_TEAM_SIZE => $team || 1);
             my $what = ($team ? "teams of $team" : 'without ftkit') . ($levels ? ", $level" : '');
             my @mca = $name eq 'mprobe' ? (OMPI_MCA_smsc => '^cma') : (); # the sender is needed

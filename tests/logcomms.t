@@ -14,7 +14,8 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
-my ($kills, $seed) = ($ARGV[0] // 12, $ARGV[1] // 6);
+my @numbers = grep {/^\d/} @ARGV;
+my ($kills, $seed) = ($numbers[0] // (all_cases() ? 12 : 8), $numbers[1] // 6);
 srand($seed);
 
 my @kept = ({}, { FTKIT_LOG_DETERMINANTS => 'relaxed' },

@@ -74,9 +74,11 @@ for my $point (qw(log.settle log.settled log.marks log.install req.read restore.
 
 # ---- the only rank that has seen a commit sends to a receive that is under way there, and dies
 
+my $variants = 0;
 for my $variant (qw(halo all)) {
+    $variants++;
     my ($p) = grep { "@{$_->{args}}" =~ /$variant/ } ahead_programs();
-    for my $team (1, 2) {
+    for my $team (grep { selected(2, $variants, $_) } 1, 2) {
         my $env = { FTKIT_LOG_TEAM_SIZE => $team };
         my $fault = join(',', map({"ckpt.unseen:$_:2:EIO"} 1 .. 3), 'app.sent:0:2:kill');
         my $j = logged($p, env => $env, fault => $fault);
@@ -89,8 +91,9 @@ for my $variant (qw(halo all)) {
 # ---- a set is given up; a rank that has not seen this gets messages of ranks that have
 
 for my $variant (qw(halo collective all)) {
+    $variants++;
     my ($p) = grep { "@{$_->{args}}" =~ /$variant/ } ahead_programs();
-    for my $team (1, 2) {
+    for my $team (grep { selected(2, $variants, $_) } 1, 2) {
         my $env = { FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '5 calls' };
         my $fault = 'req.write:3:2:EIO,ckpt.unheard:1:2:EIO,app.step:3:6:kill';
         my $j = logged($p, env => $env, fault => $fault);
@@ -137,9 +140,9 @@ my $begun = { name => 'begun', steps => 20, messages => 80 };
 like(undisturbed($begun, 4), qr/^OK step 20 hash \w+ 0 wrong/, 'begun, undisturbed');
 for my $team (1, 2) {
     my $env = { FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '3 calls' };
-    for my $fault ('app.mid:2:1:kill', 'app.inflight:0:1:kill', 'app.inflight:3:3:kill',
-        'app.mid:1:9:kill')
-    {
+    my @begun = ('app.mid:2:1:kill', 'app.inflight:0:1:kill', 'app.inflight:3:3:kill',
+        'app.mid:1:9:kill');
+    for my $fault (map { $begun[$_] } grep { selected(2, $team, $_) } 0 .. $#begun) {
         my $j = logged($begun, env => $env, fault => $fault);
         is(verdict($begun, $j, env => $env, killed => [$fault =~ /:(\d)/], faults => 1,
                 what => $fault), '', "requests of set-up, teams of $team: $fault");

@@ -124,10 +124,13 @@ sub cut_off # asynchronous: whether the set is
     return;
 }
 
+my $points = 0;
 for my $point ('durable.begin', 'durable.written', 'h5.part.rename', 'h5.manifest.write',
     'h5.manifest.rename', 'h5.manifest.dirsync') {
-    for my $async ('false', 'true') {
-        next if $async eq 'true' && $point =~ /^durable/;
+    $points++;
+    for my $i (0, 1) {
+        my $async = $i ? 'true' : 'false';
+        next if $point =~ /^durable/ ? $i : !selected(2, $i, $points);
         chain(sub { cut_off($point, $async) });
     }
 }

@@ -32,7 +32,7 @@ for my $victim (0 .. 4) {
 # Every collective in turn, in an opening, in a repair and after it, and the votes between: a
 # rank is told success and has got nothing (sure.none, sure.comm), or dies before or behind it.
 # Which of them comes at which number is told by the fault log; FTKIT_TEST_SURE=all makes all.
-my $rounds = $ENV{FTKIT_TEST_SURE} // (all_cases() ? 32 : 14);
+my $rounds = $ENV{FTKIT_TEST_SURE} // (all_cases() ? 32 : 8);
 my @points = map { my $n = $_; map { [$_->[0], $n, $_->[1]] }
     (['sure.none', 'EIO'], ['sure.none', 'kill'], ['sure.begin', 'kill']) } 1 .. 16;
 push @points, map { ['sure.comm', $_, 'EIO'] } 1 .. 6;
