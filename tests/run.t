@@ -1,9 +1,13 @@
 #!/usr/bin/perl
 # `ftkit run` and `ftkit config`: what they start, what they start again, what they leave.
-# tests/mpi/job.c plays the program and the library in it.
+# tests/mpi/job.c plays the program and the library in it.  With --all a rank fails in each way at each
+# time, alone and with all others, and a job of many processes ends more often.
 use strict;
 use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
 use File::Temp qw(tempdir);
+use FtkitTest qw(all_cases selected);
 use Test::More;
 use Time::HiRes qw(time sleep);
 
@@ -13,7 +17,7 @@ my $ftkit = "$build/ftkit";
 my $job = "$build/mpi/job";
 my $tmp = tempdir('ftkit-t-run.XXXXXX', TMPDIR => 1, CLEANUP => 1);
 $ENV{TMPDIR} = $tmp;
-delete $ENV{$_} for grep { /^FTKIT_/ && $_ ne 'FTKIT_GUARD' } keys %ENV;
+delete $ENV{$_} for grep { /^FTKIT_/ && !/^FTKIT_(?:GUARD$|TEST_)/ } keys %ENV;
 
 sub slurp
 {
@@ -23,16 +27,23 @@ sub slurp
     return <$f> // '';
 }
 
-# Start a command under the guard; returns its process id.  Output goes to files.
+# Start a command under the guard; returns its process id.  Output goes to files of $dir.  A command of ftkit
+# that starts nothing needs no guard: SIGALRM ends it if it hangs.
+our $dir = $tmp;
+our $starts_nothing = 0;
 sub begin
 {
     my ($seconds, @command) = @_;
-    unlink "$tmp/out", "$tmp/err", "$tmp/pid"; # of the last one
+    unlink "$dir/out", "$dir/err", "$dir/pid"; # of the last one
     my $pid = fork // die "fork: $!\n";
     return $pid if $pid;
     open STDIN, '<', '/dev/null';
-    open STDOUT, '>', "$tmp/out";
-    open STDERR, '>', "$tmp/err";
+    open STDOUT, '>', "$dir/out";
+    open STDERR, '>', "$dir/err";
+    if ($starts_nothing || $command[0] eq $ftkit && ($command[1] // '') ne 'run' || grep { $_ eq '--print' } @command) {
+        alarm 10 * $seconds;
+        exec @command or die "exec: $!\n";
+    }
     exec 'scripts/guard', $seconds, '--', @command or die "exec: $!\n";
 }
 
@@ -42,7 +53,7 @@ sub finish
     my ($pid) = @_;
     waitpid $pid, 0;
     $code = $? & 127 ? 128 + ($? & 127) : $? >> 8;
-    ($out, $err) = (slurp("$tmp/out"), slurp("$tmp/err"));
+    ($out, $err) = (slurp("$dir/out"), slurp("$dir/err"));
 }
 
 # Run a command to its end; sets $code, $out, $err, $took.  It must leave no process and
@@ -57,7 +68,7 @@ sub job
 sub clean
 {
     my ($what) = @_;
-    my @files = glob "$tmp/{ftkit-run,prterun,prted}.*";
+    my @files = glob "$dir/{ftkit-run,prterun,prted}.*";
     my $ok = $err !~ /^guard: left behind/m && !@files;
     ok($ok, "$what: nothing is left") or diag("files: @files\n$err");
     system 'rm', '-rf', @files if @files; # the next one is not to blame
@@ -184,6 +195,7 @@ for my $args (
     ['-n', '2', '--emulate-nodes', '9', '--spares', '0', 'true'],
     )
 {
+    local $starts_nothing = 1;
     job($ftkit, 'run', @$args);
     is($code, 2, "usage: run @$args") or diag($out, $err);
     like($err, qr/^ftkit run: /m, '... says why');
@@ -325,13 +337,17 @@ result(0, 'a daemon started by a rank');
 SKIP: {
     skip 'mpirun without ULFM says so itself', 1 unless $ulfm;
     my %code = (kill => 137, segv => 139, abort => 134, mpiabort => 7, exit => 3);
-    for my $when (qw(before open closed)) {
-        for my $how (sort keys %code) {
-            for my $who ($when eq 'open' || $how =~ /abort/ ? 1 : (1, 'all')) {
-                job($ftkit, @small, '--no-relaunch', '--timeout', '40s', $job, 'die',
+    my @whens = qw(before open closed);
+    my @hows = sort keys %code;
+    for my $w (0 .. 2) {
+        for my $h (0 .. $#hows) {
+            my ($when, $how) = ($whens[$w], $hows[$h]);
+            next if $when eq 'open' && ($how eq 'mpiabort' || $how eq 'exit'); # the library's
+            my @who = $when eq 'open' || $how =~ /abort/ ? 1 : (1, 'all');
+            for my $who (map { $who[$_] } grep { @who == 1 || selected(2, $w / 2, $h, $_) } 0 .. $#who) {
+                job($ftkit, @small, '--no-relaunch', '--timeout', '10min', $job, 'die',
                     "$how,$who,$when");
                 my $what = "$how of $who, context $when";
-                next if $when eq 'open' && ($how eq 'mpiabort' || $how eq 'exit'); # the library's
                 result($code{$how}, $what);
                 like($err, qr/ftkit run: .*rank \d of the job (was killed by signal|called|ended)/,
                     "$what: says so");
@@ -687,25 +703,60 @@ chmod 0755, "$tmp/wrapped";
 # What the environment of a replacement has that was spawned.
 my $spawned = 'OMPI_COMM_WORLD_RANK=0 PMIX_NAMESPACE=prterun-here-1@2 FTKIT_SPAWNED=1';
 
-# Run a job of such ranks under such an mpirun.
+# Start a job of such ranks under such an mpirun.
 our @under; # a command to run ftkit by
-sub ranks
+sub start_ranks
 {
     my ($then, $program, @options) = @_;
-    local @ENV{qw(RANKS HERE)} = ($ENV{RANKS} // '0 1', $ENV{HERE} // 2);
+    local @ENV{qw(RANKS HERE TMPDIR)} = ($ENV{RANKS} // '0 1', $ENV{HERE} // 2, $dir);
     local $ENV{THEN} = $then;
-    unlink "$tmp/go", "$tmp/alone";
-    my $pid = begin(60, @under, $ftkit, @small, '--verbose', '--mpirun', "$tmp/mpirun",
+    unlink "$dir/go", "$dir/alone";
+    return begin(60, @under, $ftkit, @small, '--verbose', '--mpirun', "$tmp/mpirun",
         @options, 'sh', '-c', "$begin$program");
-    my $end = time + 30;
-    sleep 0.02 until slurp("$tmp/err") =~ /processes of ranks found/ || time > $end;
-    open my $go, '>', "$tmp/go";
+}
+
+# When ftkit has seen its ranks they go on.
+sub let_go
+{
+    my $end = time + 60;
+    sleep 0.02 until slurp("$dir/err") =~ /processes of ranks found/ || time > $end;
+    open my $go, '>', "$dir/go";
     close $go;
+}
+
+sub ranks
+{
+    my $pid = start_ranks(@_);
+    let_go();
     finish($pid);
+}
+
+# Several such jobs at once, because they mostly wait: [environment, then, program, check, options...].
+sub at_once
+{
+    my @running;
+    for my $case (@_) {
+        my ($env, $then, $program, $check, @options) = @$case;
+        local $dir = "$tmp/case" . @running;
+        local @ENV{keys %$env} = values %$env;
+        mkdir $dir;
+        push @running, [$dir, start_ranks($then, $program, @options), $check];
+    }
+    for (@running) {
+        local $dir = $_->[0];
+        let_go();
+    }
+    for (@running) {
+        local $dir = $_->[0];
+        finish($_->[1]);
+        $_->[2]->();
+        system 'rm', '-rf', $dir;
+    }
 }
 
 subtest 'mpirun does not end after its ranks' => sub {
     my $says = qr/^ftkit run: mpirun does not end although all processes of the job have/m;
+    my @cases;
     for my $case (
         ['reap', 'exit 0', 1, 'nothing is known'],
         ['keep', 'exit 0', 0, 'all ended well'],
@@ -717,11 +768,12 @@ subtest 'mpirun does not end after its ranks' => sub {
         )
     {
         my ($then, $program, $want, $what) = @$case;
-        ranks($then, $program);
-        result($want, $what);
-        like($err, $says, "$what: says so");
-        unlike($err, qr/relaunching/, "$what: no relaunch");
-        is($err =~ /exit codes are not known; taken as 1/, $want == 1, "$what: the code");
+        push @cases, [{}, $then, $program, sub {
+            result($want, $what);
+            like($err, $says, "$what: says so");
+            unlike($err, qr/relaunching/, "$what: no relaunch");
+            is($err =~ /exit codes are not known; taken as 1/, $want == 1, "$what: the code");
+        }];
     }
     my @start = map {"odls:launch spawning child [prterun-here-1\@1,$_]"} 0, 1;
     my $well = 'odls:waitpid_fired child process [prterun-here-1@1,0] terminated normally';
@@ -733,26 +785,31 @@ subtest 'mpirun does not end after its ranks' => sub {
         )
     {
         my ($then, $all, $program, $what, @options) = @$case;
-        local @ENV{qw(RANKS HERE)} = ($all, $all eq '0' ? 1 : 2);
-        ranks($then, $program, @options);
-        result(1, $what);
-        like($err, qr/their exit codes are not known; taken as 1/, "$what: says so");
+        push @cases, [{ RANKS => $all, HERE => $all eq '0' ? 1 : 2 }, $then, $program, sub {
+            result(1, $what);
+            like($err, qr/their exit codes are not known; taken as 1/, "$what: says so");
+        }, @options];
     }
-    ranks('keep', '[ $rank = 1 ] || state open default');
-    result(0, 'a context was open');
-    like($err, $says, 'a context was open: says so');
-    like($err, qr/attempt 1 ended .* a context still open; relaunching/,
-        'a context was open: relaunched');
+    push @cases, [{}, 'keep', '[ $rank = 1 ] || state open default', sub {
+        result(0, 'a context was open');
+        like($err, $says, 'a context was open: says so');
+        like($err, qr/attempt 1 ended .* a context still open; relaunching/,
+            'a context was open: relaunched');
+    }];
     # five seconds are more than it waits for an mpirun without ranks
-    ranks(5, "state joined 2 0; $spawned sleep 300 &");
-    result(5, 'a process of a rank is there');
-    unlike($err, $says, 'a process of a rank is there: mpirun may wait');
-    {
-        local @ENV{qw(LD_PRELOAD FTKIT_TEST_HIDDEN)} = ("$build/slow.so", 'sleep');
-        ranks(5, 'sleep 300 &');
+    push @cases, [{}, 5, "state joined 2 0; $spawned sleep 300 &", sub {
+        result(5, 'a process of a rank is there');
+        unlike($err, $says, 'a process of a rank is there: mpirun may wait');
+    }];
+    push @cases, [{ LD_PRELOAD => "$build/slow.so", FTKIT_TEST_HIDDEN => 'sleep' }, 5, 'sleep 300 &', sub {
         result(5, 'a process is there of which the environment is hidden');
         unlike($err, $says, 'a process is there of which the environment is hidden: mpirun may wait');
-    }
+    }];
+    push @cases, [{ RANKS => 0, HERE => 1 }, 5, 'exit 0', sub {
+        result(5, 'the other rank is on another machine');
+        unlike($err, $says, 'the other rank is on another machine: mpirun may wait');
+    }];
+    at_once(@cases);
     {
         local @under = ('sh', '-c', '"$@" | { sleep 6; cat >"$0"; }', "$tmp/piped");
         ranks('print', 'exit 0');
@@ -760,10 +817,6 @@ subtest 'mpirun does not end after its ranks' => sub {
         unlike($err, $says, 'mpirun still has output: it may wait for the reader');
         is(-s "$tmp/piped", 1e6, 'mpirun still has output: all arrives');
     }
-    local @ENV{qw(RANKS HERE)} = (0, 1);
-    ranks(5, 'exit 0');
-    result(5, 'the other rank is on another machine');
-    unlike($err, $says, 'the other rank is on another machine: mpirun may wait');
 };
 
 # An mpirun of which nobody has seen a rank: it says SAYS in the state file, then sleeps, in place of
@@ -879,16 +932,18 @@ subtest 'mpirun does not end, and each look takes a second' => sub {
 subtest 'a rank dies before a context is opened' => sub {
     my @soon = ('--init-timeout', 1);
     my $lost = qr/attempt 1 ended because the process of rank 1 was gone before any context/;
-    for my $then ('keep', 'reap') {
-        ranks($then, '[ $rank = 1 ] || exec sleep 300', @soon);
+    my $waits = '[ $rank = 1 ] || exec sleep 300';
+    my $relaunched = sub {
         result(0, 'the others wait');
         like($err, qr/$lost was opened; relaunching .* \(1 of 3\)$/m,
             'the others wait: relaunched');
-    }
-    ranks('keep', '[ $rank = 1 ] || exec sleep 300', @soon, '--no-relaunch');
-    result(1, 'no relaunch');
-    like($err, qr/$lost was opened; giving up \(0 of 0/, 'no relaunch: says why');
-    ranks(0, <<'END', @soon);
+    };
+    at_once([{}, 'keep', $waits, $relaunched, @soon], [{}, 'reap', $waits, $relaunched, @soon],
+        [{}, 'keep', $waits, sub {
+            result(1, 'no relaunch');
+            like($err, qr/$lost was opened; giving up \(0 of 0/, 'no relaunch: says why');
+        }, @soon, '--no-relaunch'],
+        [{}, 0, <<'END', sub {
 [ $rank = 0 ] || state open default
 until grep -q open "$FTKIT_RUN_STATE"; do
     sleep 0.05
@@ -896,8 +951,9 @@ done
 [ $rank = 0 ] || sleep 4
 [ $rank = 0 ] || state closed default
 END
-    result(5, 'opened in time');
-    unlike($err, qr/relaunching/, 'opened in time: it may go on');
+            result(5, 'opened in time');
+            unlike($err, qr/relaunching/, 'opened in time: it may go on');
+        }, @soon]);
     ranks(0, <<'END', @soon);
 [ $rank = 1 ] || exec perl -MTime::HiRes=time -e '
     for (1 .. 8) {
@@ -1009,7 +1065,7 @@ SKIP: {
 }
 
 # from 32 processes on mpirun starts them by threads: it says so, and may lose the end of a process
-for my $turn (1 .. 12) {
+for my $turn (1 .. (all_cases() ? 12 : 4)) {
     job($ftkit, 'run', '-n', 33, '--spares', 0, 'true');
     result(0, "many processes, $turn");
     is($err, '', '... nothing is said') if $ulfm;
