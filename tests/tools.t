@@ -156,7 +156,7 @@ is_deeply([@{ $region{array} }{qw(kind type values shape halo ranks)}],
 is_deeply([@{ $region{step} }{qw(kind type shape count_min bytes)}], ['replicated', 'i32', [1], 1, 16],
     '... a replicated region');
 is_deeply([@{ $region{uneven} }{qw(kind shape count_min count_max bytes)}],
-    ['flat', undef, 0, 150009, 300018], '... one that differs');
+    ['flat', undef, 0, 300009, 600018], '... one that differs');
 is($region{object}{kind} . $region{list}{kind}, 'serializedgrowing', '... and others');
 like(ftkit('show', $sets, 5), qr/^set +5 of 'heat', complete\n.*^  array +array +f64 +42 x 17 +4 /ms, 'show as text')
     or said();
