@@ -1,5 +1,6 @@
 /* Every family of calls of SHMEM against expected values: "OK" and a number of checks, or what was
- * wrong.  An argument is the name of a mistake, which ends the job.
+ * wrong.  An argument is the name of a mistake, which ends the job; "each" and names: PE 0 makes these
+ * mistakes one after another, and then those that need the end of MPI.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 #include <shmem.h>
 
 #include "check.h"
+#include "each.h"
 
 static long sync_[SHMEM_COLLECT_SYNC_SIZE];
 
@@ -491,7 +494,7 @@ static void heap(void)
 
 /* ---- mistakes --------------------------------------------------------------------------- */
 
-static int mistake(const char *name)
+static void mistake(const char *name)
 {
     int *pes, *why, none = 2;
     size_t found;
@@ -535,17 +538,45 @@ static int mistake(const char *name)
     } else if (strcmp(name, "again") == 0) {
         shmem_finalize();
         start_pes(0);
-    } else if (strcmp(name, "begun") == 0) { /* no mistake: the program begins and ends MPI */
-        int closed = true;
-        shmem_finalize();
-        shmem_finalize(); /* does nothing */
-        MPI_Finalized(&closed);
-        CHECK(!closed && MPI_Finalize() == MPI_SUCCESS);
-        if (me == 0 && wrong == 0)
-            printf("OK %d\n", checks);
-        return wrong > 0;
     }
-    return 0; /* not reached */
+}
+
+/* No mistake: the program begins and ends MPI. */
+static int begun(void)
+{
+    int closed = true;
+    shmem_finalize();
+    shmem_finalize(); /* does nothing */
+    MPI_Finalized(&closed);
+    CHECK(!closed && MPI_Finalize() == MPI_SUCCESS);
+    if (me == 0 && wrong == 0)
+        printf("OK %d\n", checks);
+    return wrong > 0;
+}
+
+/* Whether a mistake after the end of MPI ends the process with an error. */
+static bool ends_process(const char *name)
+{
+    int status = 0;
+    fprintf(stderr, "mistake %s\n", name);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        mistake(name);
+        _exit(0);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status)
+           && WEXITSTATUS(status) == EXIT_FAILURE;
+}
+
+static int each(int count, char **names)
+{
+    static const char *const late[] = { "closed", "exit", "again" };
+    for (int i = 0; me == 0 && i < count; i++)
+        CHECK(ends_job(mistake, names[i]));
+    shmem_finalize();
+    for (size_t i = 0; me == 0 && i < sizeof late / sizeof *late; i++)
+        CHECK(ends_process(late[i]));
+    return wrong > 0;
 }
 
 int main(int argc, char **argv)
@@ -563,8 +594,14 @@ int main(int argc, char **argv)
     shmem_init();
     me = shmem_my_pe();
     n = shmem_n_pes();
-    if (argc > 1)
-        return mistake(argv[1]);
+    if (argc > 1 && strcmp(argv[1], "begun") == 0)
+        return begun();
+    if (argc > 1 && strcmp(argv[1], "each") == 0)
+        return each(argc - 2, argv + 2);
+    if (argc > 1) {
+        mistake(argv[1]);
+        return 0; /* not reached */
+    }
     shmem_info_get_version(&major, &minor);
     shmem_info_get_name(name);
     CHECK(major == 1 && minor == 4 && strcmp(name, SHMEM_VENDOR_STRING) == 0);

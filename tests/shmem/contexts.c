@@ -1,5 +1,6 @@
 /* Contexts, threads, and old names of SHMEM: "OK" and a number of checks, or what was wrong.  An
- * argument is the name of a mistake, which ends the job, or "loss", "thread" or "exit".
+ * argument is the name of a mistake, which ends the job, or "loss", "thread", "exit", or "each" and the
+ * names of mistakes, which PE 0 makes one after another.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -12,6 +13,7 @@
 #include <shmem.h>
 
 #include "check.h"
+#include "each.h"
 
 static long sync_[SHMEM_REDUCE_SYNC_SIZE];
 
@@ -356,7 +358,7 @@ static void mistake(const char *name)
 int main(int argc, char **argv)
 {
     const char *const what = argc > 1 ? argv[1] : "";
-    const int asked = argc > 2 ? atoi(argv[2]) : SHMEM_THREAD_MULTIPLE;
+    const int asked = strcmp(what, "thread") == 0 ? atoi(argv[2]) : SHMEM_THREAD_MULTIPLE;
     int given = -1;
     CHECK(shmem_init_thread(asked, &given) == 0);
     me = shmem_my_pe();
@@ -367,6 +369,9 @@ int main(int argc, char **argv)
         lose_one();
     } else if (strcmp(what, "thread") == 0) {
         threads(expected);
+    } else if (strcmp(what, "each") == 0) {
+        for (int i = 2; me == 0 && i < argc; i++)
+            CHECK(ends_job(mistake, argv[i]));
     } else if (argc > 1 && strcmp(what, "exit") != 0) {
         mistake(what);
     } else {
