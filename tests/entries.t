@@ -19,12 +19,13 @@ my $number = 0;
 my $lines = join '', map { "$_ " . $_ * ($_ + 1) / 2 . "\n" } 1 .. 30; # of the mode file
 
 # The job ends well and with the right sum.  codes => what each of the ranks has been told, 'step:code'
-# in words; ranks => those that the pattern is for, 0 to 3 without it.
+# in words; ranks => those that the pattern is for, all without it; n => 2 ranks without it.
 sub enters
 {
     my ($name, %o) = @_;
     my ($codes, $mode) = (delete $o{codes}, delete $o{mode} // '');
-    my @ranks = @{ delete $o{ranks} // [ 0 .. 3 ] };
+    $o{n} //= 2;
+    my @ranks = @{ delete $o{ranks} // [ 0 .. $o{n} - 1 ] };
     my $work = sprintf '%s/entries%02d', scratch(), ++$number;
     write_file("$work/out.lines", $lines) if mkdir $work; # of an earlier run
     my $j = job(program => build() . '/mpi/entries', keep => $work,
@@ -51,15 +52,15 @@ enters('killed at ckpt.voted', fault => 'ckpt.voted:1:1:kill', codes => '0:2(?: 
 # in the first step: set-up is done again, by all
 enters("rank $_->[1] is killed at $_->[0]", fault => "$_->[0]:$_->[1]:1:kill",
     codes => '0:2 0:2 30:0')
-    for [qw(app.setup 1)], [qw(app.ready 0)], [qw(app.step 3)];
+    for [qw(app.setup 1)], [qw(app.ready 0)], [qw(app.step 1)];
 enters('killed in set-up, and its replacement in its set-up', spares => 2,
     fault => 'app.setup:1:1:kill,app.setup:1:1:kill@1', codes => '0:2(?: 0:2){1,2} 30:0');
 # later: the same step on all ranks
 enters("rank $_ is killed in the loop", fault => "app.step:$_:18:kill", codes => '0:2 15:1 30:0')
-    for 0, 2;
+    for 0, 1;
 enters('two ranks are killed one after the other', spares => 2,
-    fault => 'app.step:0:8:kill,app.step:3:17:kill', codes => '0:2 5:1 10:1 30:0');
-enters('a spawned replacement', spares => 0, fault => 'app.step:2:18:kill',
+    fault => 'app.step:0:8:kill,app.step:1:17:kill', codes => '0:2 5:1 10:1 30:0');
+enters('a spawned replacement', spares => 0, fault => 'app.step:1:18:kill',
     codes => '0:2 15:1 30:0');
 # at the end
 enters("killed at $_", fault => "$_:1:1:kill", codes => "0:2 $news 30:0")
@@ -70,7 +71,7 @@ enters('killed in the loop, others wait in ftkit_wait', mode => 'wait',
 enters('killed in the first steps, others wait in ftkit_wait', mode => 'wait',
     fault => 'app.step:1:3:kill', codes => '0:2 0:2 30:0');
 # an error waits for the entry after that of the news
-enters('the first set is not written', spares => 0, fault => 'ckpt.packed:2:1:EIO',
+enters('the first set is not written', spares => 0, fault => 'ckpt.packed:1:1:EIO',
     codes => '0:2 1:-20 30:0');
 # the whole job is lost
 my %end = (spares => 0, run => [], env => { %files, FTKIT_RECOVER_SUPPLY => 'end',
@@ -81,12 +82,12 @@ enters('relaunched from a later set', %end, fault => 'app.step:1:18:kill',
     codes => '0:2(?: 1[78]:-60)? 15:1 30:0');
 # a file to which rank 0 appends
 enters("appending: rank $_ is killed", mode => 'file', fault => "app.step:$_:18:kill",
-    codes => '0:2 15:1 30:0') for 0, 2;
+    codes => '0:2 15:1 30:0') for 0, 1;
 enters('appending: relaunched', %end, mode => 'file', fault => 'app.step:0:18:kill',
     codes => '0:2(?: 1[78]:-60)? 15:1 30:0');
 # with the log only a team goes back
 for my $apart (0, 1) {
-    my %e = (mode => 'team',
+    my %e = (mode => 'team', n => 4,
         env => { %log, $apart ? (FTKIT_CHECKPOINT_LINE => 'apart') : () });
     my $what = $apart ? 'lines apart' : 'the log';
     my $back = $apart ? "(?:$news|0:2)" : $news; # a set apart may come too late: then the first line
