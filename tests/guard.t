@@ -3,7 +3,7 @@
 # ftkit_checkpoint(): guarded by ftkit_failed() or ftkit_confirm() they survive every kill, with
 # and without the log.  What ends the program all the same costs the rank, not the job.
 #
-# FTKIT_TEST_KILLS=N: so many kills of each kind instead of 4.
+# FTKIT_TEST_KILLS=N: so many kills of each kind instead of 2, or 4 with --all.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -17,7 +17,7 @@ ulfm_only();
 asleep_in_waits();
 srand($ENV{FTKIT_TEST_SEED} // 11);
 my $program = build() . '/mpi/guarded';
-my $kills = $ENV{FTKIT_TEST_KILLS} // 4;
+my $kills = $ENV{FTKIT_TEST_KILLS} // (all_cases() ? 4 : 2);
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
 my %ways = (
     'without the log' => {%memory},
@@ -41,9 +41,9 @@ isnt($want, '', 'the undisturbed run has a result');
 for my $way (sort keys %ways) {
     for my $how (qw(failed confirm)) {
         my $fired = 0;
-        for (1 .. $kills) {
-            my $fault = sprintf '%s:%d:%d:kill', (qw(app.step app.mid app.coll))[rand 3], rand 4,
-                1 + rand 38;
+        for my $i (1 .. $kills) { # the first one before its rank has sent anything
+            my $point = (qw(app.step app.mid app.coll))[ $i == 1 ? 0 : rand 3 ];
+            my $fault = sprintf '%s:%d:%d:kill', $point, rand 4, 1 + rand 38;
             my $j = guarded($how, $ways{$way}, fault => $fault);
             $fired += $j->{log} =~ /checks have fired/;
             my $good = $j->{rc} == 0 && $j->{result} eq $want && @{ $j->{faults} } == 1;
