@@ -23,7 +23,7 @@ sub small_file # that computes for so many seconds in a child, and ends with a c
     return $path;
 }
 
-my ($good, $bad) = (small_file('good', 0.5, 0), small_file('bad', 0, 3, <<'END'));
+my ($good, $bad) = (small_file('good', 1, 0), small_file('bad', 0, 3, <<'END'));
 for n in 1 2; do printf "#   Failed test '$n'\n#   at bad.t line $n.\n" >&2; seq -f "# $n-%g" 20 >&2; done
 END
 my $build = build();
@@ -37,8 +37,8 @@ like($again, qr/^ +#   Failed test '1'\n.*\n +# 1-1\n +# 1-15\n(?:.*\n){4} +# 1-
 unlike($again, qr/Failed test '2'/, '... without the others');
 like($again, qr/^Result: FAIL\n\z/m, '... in front of the last lines of prove');
 my %cpu = reverse $out =~ /^# cpu (\d+\.\d) s  (.*)$/mg;
-near($cpu{$good}, 0.6, 0.5, 'the CPU time of a file has that of its children');
-cmp_ok($cpu{$bad} // 9, '<', 0.3, '... and not that of the file beside');
+near($cpu{$good}, 1.3, 0.5, 'the CPU time of a file has that of its children');
+cmp_ok($cpu{$bad} // 9, '<', 0.6, '... and not that of the file beside');
 
 # limits of time on a slow machine
 like(`scripts/pace`, qr/^(?:[1-7]\.\d|8\.0)\n\z/, 'scripts/pace: a number from 1 to 8');
