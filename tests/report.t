@@ -221,7 +221,7 @@ ok(!-e "$tmp/none" && -s "$tmp/junk.jsonl" > 1 << 20, 'and nothing is overwritte
 # ---- in a browser ------------------------------------------------------------------------
 
 SKIP: {
-    skip('no chromium', 7) if system('command -v chromium >/dev/null 2>&1') != 0;
+    skip('no chromium', 8) if system('command -v chromium >/dev/null 2>&1') != 0;
     ftkit($data, '-o', $page);
 
     sub browser
@@ -232,10 +232,8 @@ SKIP: {
         my $shell = join ' ', map {"'$_'"} @cmd;
         return `$shell 2>'$tmp/chromium.err'`;
     }
-    my $dom = browser('--dump-dom');
-    my $figures = () = $dom =~ /<figure>/g;
-    my $drawn = () = $dom =~ /<svg class="[a-z ]+" viewBox/g;
-    ok($figures == 7 && $drawn == 7, 'the browser has 7 figures') or diag("$figures $drawn", slurp("$tmp/chromium.err"));
+    browser('--window-size=1100,1600', "--screenshot=$tmp/page.png");
+    cmp_ok(-s "$tmp/page.png" // 0, '>', 50_000, 'a picture of the page');
     # widths of the page: the browser's own layout, put into the title by a script of the test
     write_file($page, slurp($page) =~ s{<meta http-equiv[^>]*>}{}r =~ s{</body>}{<script>
         document.title = 'wide ' + document.documentElement.scrollWidth + ' of ' + innerWidth + ' paper '
@@ -244,16 +242,18 @@ SKIP: {
     my %paper;
     for my $mode ('light', 'dark') {
         my @set = $mode eq 'dark' ? '--blink-settings=preferredColorScheme=0' : ();
-        my ($wide, $of, $paper, $tables) = browser('--window-size=390,800', '--dump-dom', @set)
-            =~ /<title>wide (\d+) of (\d+) paper ([^<]+) tables (\d+)</;
+        my $dom = browser('--window-size=390,800', '--dump-dom', @set);
+        my $figures = () = $dom =~ /<figure>/g;
+        my $drawn = () = $dom =~ /<svg class="[a-z ]+" viewBox/g;
+        ok($figures == 7 && $drawn == 7, "the browser has 7 figures, $mode")
+            or diag("$figures $drawn", slurp("$tmp/chromium.err"));
+        my ($wide, $of, $paper, $tables) = $dom =~ /<title>wide (\d+) of (\d+) paper ([^<]+) tables (\d+)</;
         cmp_ok($tables // 1e9, '<=', $of // 0, '... and neither does a table');
         ok($wide && $wide <= $of, "on a phone, $mode: the page does not scroll sideways")
             or diag($wide // 'nothing', slurp("$tmp/chromium.err"));
         $paper{$mode} = $paper // '';
     }
     is_deeply(\%paper, { light => 'rgb(255, 255, 255)', dark => 'rgb(18, 22, 27)' }, 'light and dark');
-    browser('--window-size=1100,1600', "--screenshot=$tmp/page.png");
-    cmp_ok(-s "$tmp/page.png" // 0, '>', 50_000, 'a picture of the page');
 }
 
 done_testing();
