@@ -15,7 +15,7 @@ use Test::More;
 
 ulfm_only();
 my $build = build();
-my @sizes = split(/,/, $ENV{FTKIT_TEST_SIZES} // '4,8,16');
+my @sizes = split(/,/, $ENV{FTKIT_TEST_SIZES} // '4,16');
 my @steps = ('opening', 'ftkit_recover', 'first set', 'set', 'set', 'repair and set', 'set', 'ftkit_finish',
     'ftkit_close');
 my %marks = map { $_ + 1 => $steps[$_] } 0 .. $#steps;
