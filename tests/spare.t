@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Idle spares prepare the memory of a rank (spares.prepare).
 #
-#   FTKIT_TEST_SEED=...  another series of kills;  FTKIT_TEST_COUNT=...  its length (default 6)
+#   FTKIT_TEST_SEED=...  another series of kills;  FTKIT_TEST_COUNT=...  its length (default 3, 6 with --all)
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -13,7 +13,7 @@ use Test::More;
 
 ulfm_only();
 my $seed = $ENV{FTKIT_TEST_SEED} // 20261124;
-my $count = $ENV{FTKIT_TEST_COUNT} // 6;
+my $count = $ENV{FTKIT_TEST_COUNT} // (all_cases() ? 6 : 3);
 srand($seed);
 diag("FTKIT_TEST_SEED=$seed, $count kills");
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_REPORT_STDERR => 'debug',
