@@ -62,8 +62,8 @@ PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS) $(if $(filter yes,$(PMEM)),libp
 METIS_LIBS := $(if $(filter yes,$(METIS)),-lmetis) # of the ftkit program alone
 JANSSON_LIBS := $(if $(filter yes,$(JANSSON)),$(shell pkg-config --libs jansson)) # the same
 PKG_LIBS = $(shell pkg-config --libs $(PKGS)) $(HDF5_LIBS) -lpthread -lm
-# of tests that start many processes: a static HDF5, where there is one, is loaded in less time; not with
-# sanitizers, whose programs are few
+# of programs that start often (ftkit, and tests): a static HDF5, where there is one, is loaded in less
+# time; not with sanitizers, whose programs are few
 RUN_LIBS = $(if $(and $(HDF5_STATIC),$(if $(SAN),,1)),$(HDF5_STATIC) $(shell pkg-config --libs \
     $(filter-out $(HDF5_PKG),$(PKGS))) -lpthread -lm,$(PKG_LIBS))
 WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -315,7 +315,7 @@ $(BUILD)/%.so $(BUILD)/%.so.$(SOVERSION): $(BUILD)/%.so.$(VERSION)
 
 $(PROGRAM): $(PROGRAM_OBJ) $(BUILD)/libftkit.a
 	@$(say)
-	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(METIS_LIBS) $(JANSSON_LIBS) $(PKG_LIBS) $(LDFLAGS)
+	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(METIS_LIBS) $(JANSSON_LIBS) $(RUN_LIBS) $(LDFLAGS)
 $(GEN)/sources.h: FORCE # a file may come or go, or be older than the one before
 	@mkdir -p $(@D)
 	@cat $(SOURCES) | cksum | awk '{ printf "#define FTK_SOURCES 0x%06x\n", $$1 % 16777216 }' >$@.new

@@ -11,6 +11,7 @@ use lib "$FindBin::Bin/lib";
 use FtkitTest;
 use File::Path qw(remove_tree);
 use Test::More;
+require 'sys/syscall.ph';
 use Time::HiRes qw(sleep time);
 
 ulfm_only();
@@ -166,14 +167,16 @@ works('... by the call itself when the program waits for the files', 'callerror'
         or diag($j->{log});
 }
 
-# Wait until the log of the job in a directory has such a line, or for 30 s.
+# Wait until the log of the job in a directory has such a line, or for 30 s (times pace()).
 sub await_line {
     my ($work, $line) = @_;
-    for (my $end = time() + 30; time() < $end; sleep(0.005)) {
+    for (my $end = time() + 30 * pace(); time() < $end; sleep(0.005)) {
         return if slurp("$work/log") =~ $line;
     }
     return;
 }
+
+my ($MS_RDONLY, $MS_REMOUNT) = (1, 32); # of <sys/mount.h>
 
 # a file system that really is full, or becomes read-only, or vanishes: the run goes on
 sub mounted {
@@ -209,8 +212,10 @@ SKIP: {
     mounted('a file system that becomes read-only', qr/I\/O error/, '64m', sub {
         my ($dir, $told) = @_;
         await_file("$dir/$first");
-        for (my $end = time() + 30; time() < $end; sleep(0.003)) { # not while a file is open for writing
-            last if !system("mount -o remount,ro '$dir' 2>/dev/null");
+        # not while a file is open for writing: mount(8) would need too long between two sets
+        my $no_data = 0;
+        for (my $end = time() + 30 * pace(); time() < $end; sleep(0.001)) {
+            last if syscall(&SYS_mount, 'none', $dir, 'tmpfs', $MS_REMOUNT | $MS_RDONLY, $no_data) == 0;
         }
         $told->();
         system("mount -o remount,rw '$dir'");
