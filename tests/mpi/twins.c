@@ -74,7 +74,7 @@ static int prepare(struct foreign *f)
     g.ahead = strcmp(v, "ahead") == 0;
     if (!g.timed && !g.random && !g.first && !g.ahead && strcmp(v, "plain") != 0)
         return 1;
-    g.n = (size_t)f->size * (1 << 17);
+    g.n = (size_t)f->size * (1 << 15);
     g.ngrown = GROWN;
     g.data = malloc(g.n * sizeof *g.data);
     g.grown = calloc(GROWN, sizeof *g.grown);
