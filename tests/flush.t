@@ -213,9 +213,9 @@ SKIP: {
         my ($dir, $told) = @_;
         await_file("$dir/$first");
         # not while a file is open for writing: mount(8) would need too long between two sets
-        my $no_data = 0;
+        my ($source, $type, $no_data) = ('none', 'tmpfs', 0); # syscall() takes no constants
         for (my $end = time() + 30 * pace(); time() < $end; sleep(0.001)) {
-            last if syscall(&SYS_mount, 'none', $dir, 'tmpfs', $MS_REMOUNT | $MS_RDONLY, $no_data) == 0;
+            last if syscall(&SYS_mount, $source, $dir, $type, $MS_REMOUNT | $MS_RDONLY, $no_data) == 0;
         }
         $told->();
         system("mount -o remount,rw '$dir'");
