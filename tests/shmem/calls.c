@@ -1,6 +1,6 @@
 /* Every family of calls of SHMEM against expected values: "OK" and a number of checks, or what was
- * wrong.  An argument is the name of a mistake, which ends the job; "each" and names: PE 0 makes these
- * mistakes one after another, and then those that need the end of MPI.
+ * wrong.  An argument is the name of a mistake, which ends the job; "each" and names: PE 0 makes
+ * these mistakes one after another, and then those that need the end of MPI.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* Contexts, threads, and old names of SHMEM: "OK" and a number of checks, or what was wrong.  An
- * argument is the name of a mistake, which ends the job, or "loss", "thread", "exit", or "each" and the
- * names of mistakes, which PE 0 makes one after another.
+ * argument is the name of a mistake, which ends the job, or "loss", "thread", "exit", or "each" and
+ * the names of mistakes, which PE 0 makes one after another.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
