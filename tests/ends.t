@@ -150,7 +150,7 @@ $j = ends('close', fault => 'app.tail:0:1:slow', while => sub {
     });
 is($j->{rc}, 0, 'a job with a spawned process that hangs ends') or diag($j->{log});
 local $SIG{ALRM} = sub { kill('KILL', $stray) };
-alarm(100);
+alarm(20 * pace());
 waitpid($stray, 0);
 alarm(0);
 is($?, 0, '... and the process leaves');

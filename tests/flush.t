@@ -254,7 +254,7 @@ for my $case ([1, \%each], [0, \%each], [2, \%two]) {
     my @seen;
     my $await = sub {
         my ($what, $event, $of, $n) = @_;
-        for (my $end = time() + 100; time() < $end; sleep(0.2)) {
+        for (my $end = time() + 20 * pace(); time() < $end; sleep(0.2)) {
             return push(@seen, $what) if count_events($log, $event, $of) >= $n;
         }
     };
@@ -273,7 +273,7 @@ for my $case ([1, \%each], [0, \%each], [2, \%two]) {
             $await->('repair', 'restore', $rank, 2);
             $sets = count_events($log, 'set', 0);
             $await->('more sets', 'set', 0, $sets + 8);
-            for (my $end = time() + 100; time() < $end; sleep(0.1)) {
+            for (my $end = time() + 20 * pace(); time() < $end; sleep(0.1)) {
                 last if grep { slurp($_) =~ /has not answered/ } glob("$log/*.jsonl");
             }
             unlink($hang);

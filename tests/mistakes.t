@@ -31,7 +31,7 @@ sub ends
     my $what = $mode . ($o{env}{FTKIT_LOG_ENABLED} ? ', with the log' : '');
     my $j = mistake($mode, %o);
     my $good = $j->{rc} != 0 && $j->{rc} != 124 && $j->{log} =~ $like
-        && $j->{log} !~ /relaunching/;
+        && $j->{log} !~ /relaunching/ && $j->{seconds} < 30 * pace();
     ok($good, "$what: ends, and says why") or diag("rc $j->{rc}, $j->{seconds} s\n", $j->{log});
     return $j;
 }
@@ -55,7 +55,7 @@ for my $rank (0, all_cases() ? 2 : (), 3) {
     my $j = mistake('asks', run => ['--no-relaunch'], n => 4, spares => 0, fault => 'ckpt.committed:1:3:kill,open.build:0:1:EIO@1',
         env => { FTKIT_RECOVER_SUPPLY => 'spawn, end', FTKIT_CHECKPOINT_PERIOD => '1000 calls' });
     ok($j->{rc} != 0 && $j->{rc} != 124 && @{ $j->{faults} } == 2 && $j->{log} =~ $line && $j->{log} !~ /repaired in/
-            && $j->{log} =~ /by a fatal error: process \d of the repair has/,
+            && $j->{log} =~ /by a fatal error: process \d of the repair has/ && $j->{seconds} < 30 * pace(),
         'builds of ftkit differ, a spawned process: ends, and says why') or diag("rc $j->{rc}, $j->{seconds} s\n$j->{log}");
 }
 {
@@ -227,7 +227,7 @@ for my $case (['leave', qr/^(?=.*$two the program )(?=.*rank 1 in ftkit_close ).
 # set-up that communicates behind ftkit_recover: the replacement would wait for ever
 {
     my $j = mistake('setup');
-    ok($j->{rc} == 0 && $j->{log} =~ /error: a failure before the first set was repaired .*Rule: .*ftkit_on_repair/
+    ok($j->{rc} == 0 && $j->{seconds} < 30 * pace() && $j->{log} =~ /error: a failure before the first set was repaired .*Rule: .*ftkit_on_repair/
             && $j->{log} =~ /relaunching/,
         'setup: a death before the first set ends in a relaunch, with a line') or diag("$j->{rc}, $j->{seconds} s\n$j->{log}");
 }

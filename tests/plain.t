@@ -82,7 +82,7 @@ sub where_is
 sub signal_all
 {
     my ($dir, $signal, $step) = @_;
-    my $end = time + 170; # the guard ends the job soon after
+    my $end = time + 40 * pace();
     sleep 0.01 until (where_is($dir, 0))[1] >= $step || time > $end;
     my @pids;
     for my $rank (0 .. $ranks - 1) { # a file is empty while its rank writes it

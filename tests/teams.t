@@ -346,7 +346,7 @@ for my $case ([{ FTKIT_LOG_TEAM_LIST => '0-1 2' }, qr/log\.team_list: rank 3 is 
     my $k = logged($mesh, spares => 0, env => $env);
     my @told = $k->{log} =~ /^mesh: rank \d+: open: .*$why/mg;
     # not 1 when prterun itself crashes at an end that it did not expect
-    ok($k->{rc} != 0 && $k->{rc} != 124 && @told >= 4, "$why: every rank is told") or diag("$k->{rc}\n$k->{log}");
+    ok($k->{rc} != 0 && $k->{rc} != 124 && @told >= 4 && $k->{seconds} < 20 * pace(), "$why: every rank is told") or diag("$k->{rc}\n$k->{log}");
 }
 
 # a file that is not the same everywhere: rank 2 reads another one
