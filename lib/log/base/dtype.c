@@ -19,6 +19,21 @@ static bool is_named(MPI_Datatype type)
            && combiner == MPI_COMBINER_NAMED;
 }
 
+static enum ftk_number number_of(MPI_Datatype type, size_t bytes)
+{
+    const MPI_Datatype whole[] = { MPI_INT, MPI_UNSIGNED, MPI_LONG, MPI_UNSIGNED_LONG,
+        MPI_LONG_LONG, MPI_UNSIGNED_LONG_LONG, MPI_INT32_T, MPI_UINT32_T, MPI_INT64_T, MPI_UINT64_T,
+        MPI_AINT, MPI_OFFSET, MPI_COUNT };
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        if (type == whole[i])
+            return bytes == sizeof(uint64_t)   ? FTK_NUMBER_INT64
+                   : bytes == sizeof(uint32_t) ? FTK_NUMBER_INT32
+                                               : FTK_NUMBER_NONE;
+    return type == MPI_FLOAT    ? FTK_NUMBER_FLOAT
+           : type == MPI_DOUBLE ? FTK_NUMBER_DOUBLE
+                                : FTK_NUMBER_NONE;
+}
+
 int ftk_dtype_look_up(MPI_Datatype type, struct ftk_dtype *f)
 {
     MPI_Count size, lb, extent, true_lb, true_extent;
@@ -31,6 +46,7 @@ int ftk_dtype_look_up(MPI_Datatype type, struct ftk_dtype *f)
         return rc;
     f->bytes = (MPI_Aint)size;
     f->dense = lb == 0 && true_lb == 0 && size == extent && size == true_extent && is_named(type);
+    f->number = number_of(type, (size_t)size);
     f->type = type;
     return MPI_SUCCESS;
 }
@@ -40,14 +56,6 @@ void ftk_dtype_forget(MPI_Datatype type)
     struct ftk_dtype *f = ftk_dtype_slot(type);
     if (f->type == type)
         f->type = MPI_DATATYPE_NULL;
-}
-
-int ftk_dtype_size(int count, MPI_Datatype type, size_t *bytes)
-{
-    const struct ftk_dtype *f;
-    int rc = ftk_dtype_facts(type, &f);
-    *bytes = rc == MPI_SUCCESS ? (size_t)count * (size_t)f->bytes : 0;
-    return rc;
 }
 
 /* ---- more bytes than an int counts --------------------------------------------------- */

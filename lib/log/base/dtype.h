@@ -13,6 +13,13 @@ struct ftk_dtype {
     MPI_Datatype type;
     MPI_Aint bytes; /* of an item */
     bool dense;     /* an item is one piece without gaps */
+    enum ftk_number {
+        FTK_NUMBER_NONE, /* or of another kind */
+        FTK_NUMBER_INT32,
+        FTK_NUMBER_INT64,
+        FTK_NUMBER_FLOAT,
+        FTK_NUMBER_DOUBLE
+    } number; /* with or without a sign */
 };
 
 /* The facts of the types used last (base/dtype.c). */
@@ -36,7 +43,13 @@ static inline bool ftk_dtype_is_flat(const struct ftk_dtype *f, const void *buf)
     return f->dense && ftk_memory_is_host(ftk_memory_kind_of(buf));
 }
 void ftk_dtype_forget(MPI_Datatype type);
-int ftk_dtype_size(int count, MPI_Datatype type, size_t *bytes);
+static inline int ftk_dtype_size(int count, MPI_Datatype type, size_t *bytes)
+{
+    const struct ftk_dtype *f;
+    const int rc = ftk_dtype_facts(type, &f);
+    *bytes = rc == MPI_SUCCESS ? (size_t)count * (size_t)f->bytes : 0;
+    return rc;
+}
 int ftk_dtype_pack_gaps(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
 /* Pack count items of a type whose facts are known. */
 static inline int ftk_dtype_pack_known(

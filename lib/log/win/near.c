@@ -57,7 +57,8 @@ struct peer {
 
 struct ftk_win_near {
     int n, fd;
-    uint32_t pid;      /* of this process */
+    uint32_t pid; /* of this process */
+    size_t head_bytes;
     struct head *head; /* of the own file; NULL: there is none */
     uint32_t fences;
     enum {
@@ -85,7 +86,7 @@ static size_t head_bytes(int n)
 
 static char *memory_of(const struct ftk_win_near *d, struct head *head)
 {
-    return (char *)head + head_bytes(d->n);
+    return (char *)head + d->head_bytes;
 }
 
 /* ---- the own file -------------------------------------------------------------------- */
@@ -148,6 +149,7 @@ int ftk_win_near_make(struct ftk_win *w, int n, const struct ftk_win_making *a, 
         if (!w->near)
             return MPI_ERR_NO_MEM;
         w->near->n = n;
+        w->near->head_bytes = head_bytes(n);
         w->near->pid = (uint32_t)getpid();
         w->near->fd = -1;
         if (a->size > 0)
@@ -166,7 +168,7 @@ bool ftk_win_near_has_file(const struct ftk_win *w)
 void ftk_win_near_copy(const struct ftk_win *w, char *to, size_t bytes)
 {
     if (ftk_win_near_has_file(w))
-        ftk_memfd_copy(w->near->fd, head_bytes(w->near->n), w->base, to, bytes);
+        ftk_memfd_copy(w->near->fd, w->near->head_bytes, w->base, to, bytes);
     else
         memcpy(to, w->base, bytes);
 }
@@ -180,7 +182,7 @@ static int mappings; /* of other ranks, of all windows */
 
 static size_t bytes_of(const struct ftk_win *w, int rank)
 {
-    return head_bytes(w->near->n) + pages((size_t)w->place[rank].size);
+    return w->near->head_bytes + pages((size_t)w->place[rank].size);
 }
 
 static void let_go(struct ftk_win *w, int rank)
@@ -375,7 +377,7 @@ static bool has_time_gone(struct timespec *at)
  * many quick ones.  So both count. */
 enum ftk_win_look ftk_win_near_looks(struct ftk_win *w)
 {
-    enum { EACH = 16 };
+    enum { EACH = 64 };
     atomic_thread_fence(memory_order_seq_cst);
     if (!w->near)
         return FTK_WIN_LOOK;

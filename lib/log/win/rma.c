@@ -9,6 +9,7 @@
 #include "log/coll/coll.h"
 #include "log/request/req_ops.h"
 #include "log/win/passive.h"
+#include "log/win/quick.h"
 #include "log/win/win.h"
 #include "mpi_calls.h"
 
@@ -134,6 +135,13 @@ static int do_op(struct ftk_win *w, const struct ftk_win_operation *o)
     return ftk_win_end(w, rc);
 }
 
+/* The items that a call has in the memory of its target. */
+#define TARGET_ITEMS(count, type)                                                                  \
+    &(const struct ftk_win_items)                                                                  \
+    {                                                                                              \
+        win, target_rank, target_disp, count, type                                                 \
+    }
+
 #define ON_WINDOW(real, ...)                                                                       \
     FTK_WIN_OPERATION(real, __VA_ARGS__)                                                           \
     return do_op(w, &o)
@@ -142,6 +150,9 @@ int ftk_mpi_Put(const void *origin_addr, int origin_count, MPI_Datatype origin_d
     int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype,
     MPI_Win win)
 {
+    if (origin_datatype == target_datatype && origin_count == target_count
+        && ftk_win_quick_put(TARGET_ITEMS(target_count, target_datatype), origin_addr))
+        return MPI_SUCCESS;
     ON_WINDOW(PMPI_Put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
                   target_count, target_datatype, win),
         .kind = FTK_WIN_PUT, .origin = origin_addr, .origin_count = origin_count,
@@ -152,6 +163,9 @@ int ftk_mpi_Put(const void *origin_addr, int origin_count, MPI_Datatype origin_d
 int ftk_mpi_Get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
     MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win)
 {
+    if (origin_datatype == target_datatype && origin_count == target_count
+        && ftk_win_quick_get(TARGET_ITEMS(target_count, target_datatype), origin_addr))
+        return MPI_SUCCESS;
     ON_WINDOW(PMPI_Get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
                   target_count, target_datatype, win),
         .kind = FTK_WIN_GET, .result = origin_addr, .result_count = origin_count,
@@ -163,6 +177,9 @@ int ftk_mpi_Accumulate(const void *origin_addr, int origin_count, MPI_Datatype o
     int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype,
     MPI_Op op, MPI_Win win)
 {
+    if (origin_datatype == target_datatype && origin_count == 1 && target_count == 1
+        && ftk_win_quick_combine(TARGET_ITEMS(1, target_datatype), op, origin_addr, NULL))
+        return MPI_SUCCESS;
     ON_WINDOW(PMPI_Accumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
                   target_count, target_datatype, op, win),
         .kind = FTK_WIN_ACCUMULATE, .origin = origin_addr, .origin_count = origin_count,
@@ -186,6 +203,8 @@ int ftk_mpi_Get_accumulate(const void *origin_addr, int origin_count, MPI_Dataty
 int ftk_mpi_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype datatype,
     int target_rank, MPI_Aint target_disp, MPI_Op op, MPI_Win win)
 {
+    if (ftk_win_quick_combine(TARGET_ITEMS(1, datatype), op, origin_addr, result_addr))
+        return MPI_SUCCESS;
     ON_WINDOW(
         PMPI_Fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp, op, win),
         .kind = FTK_WIN_GET_ACCUMULATE, .origin = origin_addr, .origin_count = 1,
@@ -196,6 +215,8 @@ int ftk_mpi_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatyp
 int ftk_mpi_Compare_and_swap(const void *origin_addr, const void *compare_addr, void *result_addr,
     MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win)
 {
+    if (ftk_win_quick_swap(TARGET_ITEMS(1, datatype), origin_addr, compare_addr, result_addr))
+        return MPI_SUCCESS;
     ON_WINDOW(PMPI_Compare_and_swap(
                   origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win),
         .kind = FTK_WIN_SWAP, .origin = origin_addr, .compare = compare_addr, .origin_count = 1,

@@ -17,14 +17,6 @@
 
 struct ftk_win *ftk_wins;
 
-struct ftk_win *ftk_win_find(MPI_Win win)
-{
-    for (struct ftk_win *w = ftk_wins; w; w = w->next)
-        if (w->handle == win && ftk_win_is_live(w))
-            return w;
-    return NULL;
-}
-
 struct ftk_win *ftk_win_in_context(int context)
 {
     for (struct ftk_win *w = ftk_wins; w; w = w->next)

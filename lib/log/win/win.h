@@ -119,8 +119,6 @@ struct ftk_win {
 
 extern struct ftk_win *ftk_wins; /* those that the program has, and those that may come back */
 
-/* The window of a handle; NULL: one of the MPI. */
-struct ftk_win *ftk_win_find(MPI_Win win);
 /* The live window whose messages this process receives in a context; NULL: none. */
 struct ftk_win *ftk_win_in_context(int context);
 /* While a rank rolls back, a construction gives MPI_WIN_NULL, and the program may use this handle:
@@ -178,6 +176,15 @@ void ftk_win_forget(struct ftk_win *w);
 static inline bool ftk_win_is_live(const struct ftk_win *w)
 {
     return w->vc->state == FTK_VCOMM_LIVE;
+}
+
+/* The window of a handle; NULL: one of the MPI. */
+static inline struct ftk_win *ftk_win_find(MPI_Win win)
+{
+    for (struct ftk_win *w = ftk_wins; w; w = w->next)
+        if (w->handle == win && ftk_win_is_live(w))
+            return w;
+    return NULL;
 }
 
 /* ---- queue.c --------------------------------------------------------------------------- */
