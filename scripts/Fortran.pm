@@ -12,7 +12,7 @@ use Exporter 'import';
 our @EXPORT_OK = qw(fortran);
 
 # Specific procedures without a C function of their own: refused in the same way as the C function.
-my %more = (MPI_Win_allocate => ['win_allocate_cptr'],
+my %more = (MPI_Alloc_mem => ['alloc_mem_cptr'], MPI_Win_allocate => ['win_allocate_cptr'],
     MPI_Win_allocate_shared => ['win_allocate_shared_cptr'],
     MPI_Win_shared_query => ['win_shared_query_cptr']);
 
@@ -182,7 +182,9 @@ sub logged
     my $call = "ftk_layer_calls->$short(" . join(', ', @args) . ');';
     my $may_fail = "$sizes$before" =~ /&rc/;
     my $made = $short =~ /_init$/ ? "        f_made(*request);\n" : '';
-    my $was = $short eq 'Request_free' ? "        f_freed(*request);\n" : '';
+    my $was = $short eq 'Request_free' ? "        f_freed(*request);\n"
+        : $short eq 'Free_mem' ? "        if (ftk_layer_frees && ftk_layer_frees(base)) {\n"
+        . "            if (ierr)\n                *ierr = MPI_SUCCESS;\n            return;\n        }\n" : '';
     return $wrapped->("static void f_$short(" . join(', ', @params) . ')')
         . "{\n    if (!ftk_layer_calls) {\n$was"
         . $wrapped->("        OWN_$lower($names);")

@@ -142,6 +142,30 @@ killed('jacobi', 8, { spares => 3 }, random_kills(8, $_)) for (all_cases() ? ((1
 
 killed('sort', 4, { spares => 2 }, random_kills(4, $_)) for (1, 2, all_cases() ? ((1) x 11, (2) x 10) : ());
 
+# ---- loads and stores in the memory of other PEs; without them the result is the same
+
+{
+    my $trace = scratch() . '/trace';
+    my @far = (env => { SHMEM_SYMMETRIC_SIZE => '8T' }); # more than any node has: private memory
+    my @both = (env => { FTKIT_TOPOLOGY_RANKS_PER_NODE => 2 });
+    for (['near', env => { FTKIT_FAULT_TRACE => $trace }], ['far', @far], ['both', @both]) {
+        my ($way, @how) = @$_;
+        my $j = pes('ptr', n => 4, spares => 0, args => [ 40, $way ], @how);
+        is("$j->{rc} $j->{result}", '0 ' . undisturbed('ptr', 4), "shmem_ptr: $way")
+            or diag(substr($j->{log}, 0, 3000));
+        next if !-e $trace;
+        my $n = () = slurp($trace) =~ /^win\.direct /mg;
+        cmp_ok($n, '>=', 4 * 9 * 39, '... and atomic calls need no message');
+        unlink($trace) or die("$trace: $!\n");
+    }
+    my $most = all_cases() ? 12 : 2;
+    for my $i (1 .. $most) {
+        killed('ptr', 4, { spares => 2, args => [ 40, 'near' ] }, random_kills(4, 1 + $i % 2, 4));
+        killed('ptr', 4, { spares => 2, @both }, random_kills(4, 1 + $i % 2, 4));
+    }
+    killed('ptr', 4, { spares => 2, args => [ 40, 'near' ] }, [ 2, 7, 3 ], [ 1, 7, 102 ]); # in the restart
+}
+
 # ---- loops of the program that wait for a lost PE, and mistakes that come from the loss
 
 for my $how (qw(test lock get look mistake)) {

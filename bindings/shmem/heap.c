@@ -18,7 +18,8 @@
 
 #include "own.h"
 
-/* far from where programs, libraries and stacks are */
+/* The memory is of MPI_Alloc_mem, so PEs of a node reach each other's without messages; where ftkit
+ * has no such memory, it is private.  Its address is far from where programs, libraries and stacks are. */
 #define ADDRESS ((uintptr_t)1 << 45)
 #define DEFAULT_SIZE ((size_t)64 << 20)
 #define GRAIN ((size_t)64) /* of blocks, and of the addresses that the program gets */
@@ -35,7 +36,8 @@ struct block {
 };
 _Static_assert(sizeof(struct head) == GRAIN && sizeof(struct block) == GRAIN, "blocks are aligned");
 
-static void *memory;  /* for the registration */
+static void *memory; /* for the registration */
+static bool is_of_mpi;
 static size_t in_use; /* the same: bytes up to the top */
 
 static struct head *head(void)
@@ -75,11 +77,29 @@ static size_t asked_size(void)
     return all < 2 * GRAIN ? 2 * GRAIN : (all + GRAIN - 1) / GRAIN * GRAIN;
 }
 
+/* Memory at the address that other PEs of the node can map; false: there is none. */
+static bool get_of_mpi(size_t bytes)
+{
+    char address[32];
+    MPI_Info info;
+    snprintf(address, sizeof address, "%#" PRIxPTR, ADDRESS);
+    int rc = MPI_Info_create(&info);
+    if (rc != MPI_SUCCESS)
+        return false;
+    rc = MPI_Info_set(info, "ftkit_address", address);
+    if (rc == MPI_SUCCESS)
+        rc = MPI_Alloc_mem((MPI_Aint)bytes, info, (void *)&memory);
+    MPI_Info_free(&info);
+    return rc == MPI_SUCCESS;
+}
+
 void ftk_shmem_heap_open(void)
 {
     const size_t bytes = asked_size();
-    memory = mmap((void *)ADDRESS, bytes, PROT_READ | PROT_WRITE,
-        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    is_of_mpi = get_of_mpi(bytes);
+    if (!is_of_mpi)
+        memory = mmap((void *)ADDRESS, bytes, PROT_READ | PROT_WRITE,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (memory != (void *)ADDRESS)
         ftk_shmem_end("SHMEM_SYMMETRIC_SIZE: no %zu bytes at address %#" PRIxPTR ": %s", bytes,
             ADDRESS, memory == MAP_FAILED ? strerror(errno) : "the system gives another address");
@@ -89,7 +109,10 @@ void ftk_shmem_heap_open(void)
 
 void ftk_shmem_heap_close(void)
 {
-    (void)munmap(memory, ftk_shmem.seg[FTK_SHMEM_HEAP].bytes); /* the process is about to end */
+    if (is_of_mpi)
+        (void)MPI_Free_mem(memory); /* the process is about to end */
+    else
+        (void)munmap(memory, ftk_shmem.seg[FTK_SHMEM_HEAP].bytes); /* as above */
     memory = NULL;
 }
 

@@ -86,9 +86,27 @@ int shmem_addr_accessible(const void *addr, int pe)
     return in && shmem_pe_accessible(pe);
 }
 
+/* The memory of another PE of the node, by its window. */
+static void *there(const struct ftk_shmem_place *p)
+{
+    const char *const call = "shmem_ptr";
+    MPI_Aint bytes = 0;
+    int unit;
+    char *base = NULL;
+    if (!ftk_shmem_done(
+            call, MPI_Win_shared_query(ftk_shmem_win(p), p->pe, &bytes, &unit, (void *)&base)))
+        return NULL;
+    return base ? base + p->at : NULL;
+}
+
 void *shmem_ptr(const void *dest, int pe)
 {
-    return pe == ftk_shmem.me && shmem_addr_accessible(dest, pe) ? (void *)(uintptr_t)dest : NULL;
+    struct ftk_shmem_place p = { 0 };
+    if (!shmem_addr_accessible(dest, pe))
+        return NULL;
+    if (pe == ftk_shmem.me)
+        return (void *)(uintptr_t)dest;
+    return ftk_shmem_find("shmem_ptr", dest, 0, pe, &p) ? there(&p) : NULL;
 }
 
 /* ---- memory -------------------------------------------------------------------------- */

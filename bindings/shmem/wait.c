@@ -4,12 +4,15 @@
  *
  * A call that waits first completes what this PE has begun: another PE may wait for that.  After a
  * loss each of them says that the wait is over. */
+#include <stdatomic.h>
+
 #include "own.h"
 
 void shmem_fence(void)
 {
     (void)ftk_shmem_ready("shmem_fence"); /* only whether the library is open */
     ftk_shmem.fenced = true;
+    atomic_thread_fence(memory_order_seq_cst); /* also of stores by shmem_ptr() */
 }
 
 void shmem_quiet(void)
@@ -48,11 +51,14 @@ static bool begin(const char *call, const void *ivar, size_t bytes, int cmp)
         while (!COMPARES(type))                                                                    \
             if (!ftk_shmem_look(__func__))                                                         \
                 return;                                                                            \
+        atomic_thread_fence(memory_order_acquire);                                                 \
     }                                                                                              \
     int shmem_##name##_test(type *ivar, int cmp, type cmp_value)                                   \
     {                                                                                              \
-        return !begin(__func__, ivar, sizeof *ivar, cmp) || !ftk_shmem_look(__func__)              \
-               || COMPARES(type);                                                                  \
+        const bool is = !begin(__func__, ivar, sizeof *ivar, cmp) || !ftk_shmem_look(__func__)     \
+                        || COMPARES(type);                                                         \
+        atomic_thread_fence(memory_order_acquire);                                                 \
+        return is;                                                                                 \
     }
 SHMEM_SYNC_TYPES(WAITS)
 SHMEM_SYNC_NAMES(WAITS)

@@ -18,7 +18,8 @@
  *   open   with locks an operation that no flush completes, from step 7 on
  *   begun  the same, in the epoch of a fence
  *
- * The cells are in no region of the program: a set has the memory of the window.  A step passes
+ * With made-fence and the like the window is of MPI_Win_create, on memory of MPI_Alloc_mem in a
+ * region of the program.  Otherwise the cells are in no region: a set has the memory of the window.  A step passes
  * app.mid once.  app.compute is where a rank changes and reads its own cells, and app.inflight
  * where rank 0 reads until rank 2 does something.
  *
@@ -33,6 +34,7 @@
 
 enum { ADDS = 40, WIDTH = 4, FEW_LOOKS = 24, WORK_MS = 100, LAST_COMPLETE = 6 };
 enum { TICKETS = 4, LARGE_BYTES = 32 << 20 };
+enum { FIRST = 700 }; /* not at the begin of a page */
 
 /* A block of memory of the window; offsets are in doubles. */
 enum { SUMS, WIDE = SUMS + 2 * WIDTH, COUNT = WIDE + 2, TURN, STEPS, CELLS };
@@ -42,6 +44,8 @@ static struct {
     int cells; /* of this rank */
     double *x; /* [CELLS + cells + 2] of the window */
     double *next;
+    bool made;       /* the window is of MPI_Win_create ... */
+    double *room;    /* ... on this memory of MPI_Alloc_mem, from FIRST on */
     uint64_t *state; /* registered: a hash, what is wrong, the result of a request */
     MPI_Win win;
     MPI_Group both; /* the neighbours */
@@ -56,6 +60,9 @@ static int prepare(struct foreign *f)
     static const char *const names[] = { "fence", "pscw", "large", "locks", "tickets", "wrong",
         "spin", "local", "work", "open", "begun" };
     int start;
+    w.made = f->variant && strncmp(f->variant, "made-", 5) == 0;
+    if (w.made)
+        f->variant += 5;
     const int how = foreign_variant(f, names, sizeof names / sizeof *names);
     if (how < 0)
         return 1;
@@ -64,6 +71,18 @@ static int prepare(struct foreign *f)
     w.next = calloc((size_t)w.cells + 2, sizeof *w.next);
     w.state = foreign_state(f, 3);
     return !w.next || !w.state;
+}
+
+/* Memory of MPI_Alloc_mem of which the window has the end; a set has the region. */
+static int make_window(struct foreign *f, MPI_Aint bytes)
+{
+    int rc = MPI_Alloc_mem(FIRST * (MPI_Aint)sizeof *w.x + bytes, MPI_INFO_NULL, (void *)&w.room);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    w.x = w.room + FIRST;
+    if (ftkit_register(f->ft, "x", w.x, (size_t)bytes / sizeof *w.x, MPI_DOUBLE) != FTKIT_OK)
+        return MPI_ERR_OTHER;
+    return MPI_Win_create(w.x, bytes, sizeof *w.x, MPI_INFO_NULL, f->comm, &w.win);
 }
 
 static int connect_ranks(struct foreign *f)
@@ -78,8 +97,9 @@ static int connect_ranks(struct foreign *f)
     if (w.high != MPI_PROC_NULL)
         near[n++] = w.high;
     const MPI_Aint more = w.how == LARGE ? LARGE_BYTES : 0;
-    int rc =
-        MPI_Win_allocate(bytes + more, sizeof *w.x, MPI_INFO_NULL, f->comm, (void *)&w.x, &w.win);
+    int rc = w.made ? make_window(f, bytes + more)
+                    : MPI_Win_allocate(
+                        bytes + more, sizeof *w.x, MPI_INFO_NULL, f->comm, (void *)&w.x, &w.win);
     if (rc != MPI_SUCCESS)
         return 1;
     rc = MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN);
@@ -315,7 +335,7 @@ static void locks(const struct foreign *f)
     requests(f, next);
     add(f);
     if (MPI_Barrier(f->comm) != MPI_SUCCESS) {
-        w.late += mappings() > 1;
+        w.late += mappings() > 1 + w.made;
         return;
     }
     compute();
@@ -486,6 +506,8 @@ static void release(void)
 {
     free(w.next);
     free(w.state);
+    if (w.room)
+        MPI_Free_mem(w.room); /* the context is closed */
 }
 
 int main(int argc, char **argv)

@@ -19,6 +19,11 @@ const struct ftk_mpi_layer *ftk_layer(void)
     return layer;
 }
 
+void ftk_layer_set_frees(bool (*frees)(void *base))
+{
+    *layer->frees = frees;
+}
+
 static const char *object_of(const void *at)
 {
     Dl_info info;

@@ -17,5 +17,7 @@
 int ftk_layer_check(void);
 /* NULL: the layer has not been found. */
 const struct ftk_mpi_layer *ftk_layer(void);
+/* From now on MPI_Free_mem asks this function first, also behind ftkit_close(). */
+void ftk_layer_set_frees(bool (*frees)(void *base));
 
 #endif

@@ -23,6 +23,7 @@ _Static_assert(sizeof(MPI_Fint) == sizeof(int), "arrays of integers are passed a
 
 extern const struct ftk_mpi_calls *ftk_layer_calls; /* NULL: all go to the MPI */
 extern unsigned long ftk_layer_fortran;             /* calls that have come by this way */
+extern bool (*ftk_layer_frees)(void *base);         /* memory of ftkit (wrap.c) */
 extern struct ftk_foreign ftk_layer_foreign;
 int ftk_layer_keyval(struct ftk_keyval k); /* MPI_SUCCESS, MPI_ERR_NO_MEM */
 

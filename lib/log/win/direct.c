@@ -166,10 +166,15 @@ static char *memory_of(struct ftk_win *w, int target)
 }
 
 /* In set-up there is no set to go back to: the log has the operations as messages. */
+static bool is_in_set_up(void)
+{
+    return ftk_log.line.none_yet || ftk_log_replays_setup();
+}
+
 bool ftk_win_direct(struct ftk_win *w, const struct ftk_win_operation *o, int *rc)
 {
     size_t bytes = 0;
-    if (!w->near || ftk_log.line.none_yet || ftk_log_replays_setup())
+    if (!w->near || is_in_set_up())
         return false;
     char *memory = memory_of(w, o->target);
     if (!memory || !is_exposed(w, o))
@@ -182,4 +187,49 @@ bool ftk_win_direct(struct ftk_win *w, const struct ftk_win_operation *o, int *r
     if (*rc == MPI_SUCCESS && ftk_win_is_locked(w, o->target))
         ftk_win_near_opened(w, o->target, o->kind != FTK_WIN_PUT && o->kind != FTK_WIN_ACCUMULATE);
     return true;
+}
+
+/* ---- addresses for the program ------------------------------------------------------- */
+
+/* Nobody waits for the answer alone, which an error can cost.  With a lock the target also answers
+ * a message of operations behind the question, and its answers keep their order. */
+static int await_memory(struct ftk_win *w, int target)
+{
+    int rc = ftk_win_push(w, target, false);
+    return rc == MPI_SUCCESS ? ftk_win_wait_for(w, target, w->passive->sent[target]) : rc;
+}
+
+static int find_memory(struct ftk_win *w, int rank, char **memory)
+{
+    int rc = MPI_SUCCESS;
+    *memory = rank == w->vc->rank ? w->base : NULL;
+    if (*memory || is_in_set_up() || !ftk_win_is_locked(w, rank))
+        return rc;
+    *memory = memory_of(w, rank);
+    if (!*memory && ftk_win_near_is_asked(w, rank)) {
+        rc = await_memory(w, rank);
+        *memory = ftk_win_near_memory(w, rank);
+    }
+    if (*memory)
+        ftk_win_near_show(w, rank);
+    return rc;
+}
+
+/* MPI_PROC_NULL: the first rank whose memory this process has. */
+int ftk_win_direct_part(struct ftk_win *w, int rank, MPI_Aint *size, int *unit, void *baseptr)
+{
+    const bool any = rank == MPI_PROC_NULL;
+    if (!any && (rank < 0 || rank >= w->vc->size))
+        return MPI_ERR_RANK;
+    char *memory = NULL;
+    int rc = MPI_SUCCESS, i = any ? 0 : rank;
+    for (; rc == MPI_SUCCESS && !memory && i < (any ? w->vc->size : rank + 1); i++)
+        if (w->place[i].size > 0)
+            rc = find_memory(w, i, &memory);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    *size = memory ? (MPI_Aint)w->place[i - 1].size : 0;
+    *unit = memory ? (int)w->place[i - 1].unit : 0;
+    *(void **)baseptr = memory;
+    return rc;
 }

@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Each rank has the memory of its part of MPI_Win_allocate in a file of its own (share_file.h).
- * Before the memory are words that the ranks of the node use together (head).  An origin asks a
- * target by a message for this file, and maps it when the answer comes:
+ * Before the memory are words that the ranks of the node use together (head).  A window of
+ * MPI_Win_create has these words alone in its file; they say where the memory is, if it is of
+ * MPI_Alloc_mem (alloc.c).  An origin asks a target by a message for this file, and maps it when
+ * the answer comes:
  *
  *     origin                       target
  *     ASK window         --->
@@ -36,6 +38,7 @@
 #include "core/hash.h"
 #include "core/memfd.h"
 #include "detect/detect.h"
+#include "log/win/alloc.h"
 #include "log/win/near.h"
 #include "log/win/share_file.h"
 
@@ -44,13 +47,23 @@ struct head {
     uint64_t token;           /* distinguishes this file from others */
     _Atomic uint32_t busy;    /* the process that combines elements of the memory; 0: none */
     _Atomic uint32_t fences;  /* so many fences are over at the rank */
+    struct ftk_win_spot spot; /* of MPI_Win_create: where the memory is */
     _Atomic uint32_t posts[]; /* of MPI_Win_post, by origin */
+};
+
+/* A part of a file of another rank.  Without the file, bytes > 0: the addresses are kept. */
+struct part {
+    char *at;
+    size_t bytes;
 };
 
 /* Another rank, as this origin knows it. */
 struct peer {
     enum { UNKNOWN, ASKED, NONE, MAPPED } state;
     struct head *head;                            /* MAPPED */
+    char *memory;                                 /* MAPPED */
+    struct part head_part, memory_part;           /* memory_part: of MPI_Win_create */
+    bool shown;                                   /* the program has the address of the memory */
     uint32_t starts;                              /* of MPI_Win_start with this target */
     enum { CLOSED, HAS_GIVEN, HAS_FETCHED } open; /* direct operations since the last flush */
 };
@@ -84,11 +97,6 @@ static size_t head_bytes(int n)
     return pages(sizeof(struct head) + (size_t)n * sizeof(uint32_t));
 }
 
-static char *memory_of(const struct ftk_win_near *d, struct head *head)
-{
-    return (char *)head + d->head_bytes;
-}
-
 /* ---- the own file -------------------------------------------------------------------- */
 
 static uint64_t new_token(const struct ftk_win *w)
@@ -108,20 +116,20 @@ static int map_file(int fd, size_t bytes, struct head **head)
 }
 
 /* A program with many windows needs descriptors for other things, too: half of them stay. */
-static bool is_of_program(int fd)
+bool ftk_win_near_may_keep(int fd)
 {
     struct rlimit r;
-    return getrlimit(RLIMIT_NOFILE, &r) == 0 && (rlim_t)fd >= r.rlim_cur / 2;
+    return getrlimit(RLIMIT_NOFILE, &r) != 0 || (rlim_t)fd < r.rlim_cur / 2;
 }
 
-/* Without a file the memory is that of the MPI, and other ranks send messages. */
+/* Without a file other ranks send messages. */
 static void make_file(struct ftk_win *w, size_t bytes)
 {
     struct ftk_win_near *d = w->near;
     int err = FTK_FAULT("win.file");
     if (!err)
         err = ftk_share_file_make_sparse(bytes, new_token(w), &d->fd);
-    if (!err && (is_of_program(d->fd) || map_file(d->fd, bytes, &d->head) != 0)) {
+    if (!err && (!ftk_win_near_may_keep(d->fd) || map_file(d->fd, bytes, &d->head) != 0)) {
         (void)close(d->fd); /* nothing was written by it */
         d->fd = -1;
     }
@@ -130,7 +138,8 @@ static void make_file(struct ftk_win *w, size_t bytes)
 static int make_handle(struct ftk_win *w, size_t bytes, const struct ftk_win_making *a)
 {
     struct ftk_win_near *d = w->near;
-    w->base = memory_of(d, d->head);
+    if (a->how == FTK_WIN_ALLOCATED)
+        w->base = (char *)d->head + d->head_bytes;
     int rc = PMPI_Win_create(w->base, a->size, a->unit, a->info, MPI_COMM_SELF, &w->handle);
     if (rc == MPI_SUCCESS)
         rc = ftk_win_hold(w->handle, d->head, bytes);
@@ -141,9 +150,18 @@ static int make_handle(struct ftk_win *w, size_t bytes, const struct ftk_win_mak
     return rc;
 }
 
+static int make_without(struct ftk_win *w, const struct ftk_win_making *a)
+{
+    return a->how == FTK_WIN_ALLOCATED
+               ? PMPI_Win_allocate(a->size, a->unit, a->info, MPI_COMM_SELF, &w->base, &w->handle)
+               : PMPI_Win_create(w->base, a->size, a->unit, a->info, MPI_COMM_SELF, &w->handle);
+}
+
 int ftk_win_near_make(struct ftk_win *w, int n, const struct ftk_win_making *a, bool may_map)
 {
-    const size_t bytes = head_bytes(n) + pages((size_t)a->size);
+    const bool is_own = a->how == FTK_WIN_ALLOCATED;
+    const size_t bytes = head_bytes(n) + (is_own ? pages((size_t)a->size) : 0);
+    struct ftk_win_spot spot = { 0 };
     if (may_map && n > 1 && a->size < FTK_FAR) {
         w->near = calloc(1, sizeof *w->near + (size_t)n * sizeof w->near->peer[0]);
         if (!w->near)
@@ -152,12 +170,13 @@ int ftk_win_near_make(struct ftk_win *w, int n, const struct ftk_win_making *a, 
         w->near->head_bytes = head_bytes(n);
         w->near->pid = (uint32_t)getpid();
         w->near->fd = -1;
-        if (a->size > 0)
+        if (a->size > 0 && (is_own || ftk_win_spot_of(w->base, (size_t)a->size, &spot)))
             make_file(w, bytes);
     }
-    return w->near && w->near->head
-               ? make_handle(w, bytes, a)
-               : PMPI_Win_allocate(a->size, a->unit, a->info, MPI_COMM_SELF, &w->base, &w->handle);
+    if (!ftk_win_near_has_file(w))
+        return make_without(w, a);
+    w->near->head->spot = spot;
+    return make_handle(w, bytes, a);
 }
 
 bool ftk_win_near_has_file(const struct ftk_win *w)
@@ -182,17 +201,70 @@ static int mappings; /* of other ranks, of all windows */
 
 static size_t bytes_of(const struct ftk_win *w, int rank)
 {
-    return w->near->head_bytes + pages((size_t)w->place[rank].size);
+    return w->near->head_bytes + (w->allocated ? pages((size_t)w->place[rank].size) : 0);
 }
 
-static void let_go(struct ftk_win *w, int rank)
+/* The memory is that of another process: a core of this one, and a child of fork(), do not get it.
+ * With an error they do. */
+static void keep_apart(const struct part *p)
+{
+    (void)madvise(p->at, p->bytes, MADV_DONTDUMP);
+    (void)madvise(p->at, p->bytes, MADV_DONTFORK);
+}
+
+/* Forget the addresses. */
+static void unmap(struct part *p)
+{
+    if (p->bytes > 0)
+        (void)munmap(p->at, p->bytes); /* an error leaks the mapping */
+    *p = (struct part){ 0 };
+}
+
+/* Map bytes of a file, at the addresses that are kept, if there are as many. */
+static bool map_part(struct part *p, int fd, size_t at, size_t bytes)
+{
+    if (p->bytes != bytes)
+        unmap(p);
+    void *to = mmap(
+        p->at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (p->at ? MAP_FIXED : 0), fd, (off_t)at);
+    if (to == MAP_FAILED)
+        return false;
+    *p = (struct part){ to, bytes };
+    keep_apart(p);
+    return true;
+}
+
+/* The file goes, and the addresses stay, without access or with memory of this process alone. */
+static void keep_addresses(struct part *p, int access)
+{
+    if (p->bytes > 0
+        && mmap(p->at, p->bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+               -1, 0)
+               == MAP_FAILED)
+        unmap(p);
+}
+
+/* What comes to the addresses that the program has.  In a rollback: the program is still in the
+ * step that the failure has interrupted; its stores go nowhere.  Behind it: the program has to ask
+ * again; a use ends in a signal, and never in other memory. */
+enum after { NOTHING, OWN_MEMORY, A_SIGNAL };
+
+static void let_go(struct ftk_win *w, int rank, enum after after)
 {
     struct peer *p = &w->near->peer[rank];
-    if (p->state == MAPPED) {
-        (void)munmap(p->head, bytes_of(w, rank)); /* an error leaks the mapping */
+    struct part *const both[] = { &p->head_part, &p->memory_part };
+    if (p->state == MAPPED)
         mappings--;
+    for (int i = 0; i < 2; i++) {
+        if (p->shown && after != NOTHING)
+            keep_addresses(both[i], after == OWN_MEMORY ? PROT_READ | PROT_WRITE : PROT_NONE);
+        else
+            unmap(both[i]);
     }
-    *p = (struct peer){ .state = UNKNOWN };
+    *p = (struct peer){ .state = UNKNOWN,
+        .head_part = p->head_part,
+        .memory_part = p->memory_part,
+        .shown = p->shown };
 }
 
 uint64_t ftk_win_near_address(const struct ftk_win *w, uint64_t *token)
@@ -202,12 +274,32 @@ uint64_t ftk_win_near_address(const struct ftk_win *w, uint64_t *token)
     return ftk_win_near_has_file(w) ? ftk_share_file_address(d->fd) : 0;
 }
 
-/* The memory is that of another process: a core of this one, and a child of fork(), do not get it.
- * With an error they do. */
-static void keep_apart(struct head *head, size_t bytes)
+/* Map the memory that the head of a window of MPI_Win_create names. */
+static bool map_spot(struct ftk_win *w, int rank)
 {
-    (void)madvise(head, bytes, MADV_DONTDUMP);
-    (void)madvise(head, bytes, MADV_DONTFORK);
+    struct peer *p = &w->near->peer[rank];
+    const struct ftk_win_spot spot = p->head->spot;
+    const size_t size = (size_t)w->place[rank].size, first = spot.at / pages(1) * pages(1);
+    int fd = -1;
+    if (spot.at > spot.file_bytes || size > spot.file_bytes - spot.at
+        || ftk_share_file_open(spot.address, spot.file_bytes, spot.token, &fd) != 0)
+        return false;
+    const bool has = map_part(&p->memory_part, fd, first, pages(spot.at - first + size));
+    (void)close(fd); /* nothing was written by it; the mapping has the file */
+    p->memory = has ? p->memory_part.at + (spot.at - first) : NULL;
+    return has;
+}
+
+static bool map_peer(struct ftk_win *w, int rank, int fd)
+{
+    struct peer *p = &w->near->peer[rank];
+    if (!map_part(&p->head_part, fd, 0, bytes_of(w, rank)))
+        return false;
+    p->head = (struct head *)(void *)p->head_part.at;
+    if (!w->allocated)
+        return map_spot(w, rank);
+    p->memory = p->head_part.at + w->near->head_bytes;
+    return true;
 }
 
 /* A target without memory for this rank stays one whose operations are messages. */
@@ -221,12 +313,11 @@ void ftk_win_near_offered(struct ftk_win *w, int rank, uint64_t address, uint64_
     if (mappings >= MAPPINGS_MOST || FTK_FAULT("win.map")
         || ftk_share_file_open(address, bytes_of(w, rank), token, &fd) != 0)
         return;
-    if (map_file(fd, bytes_of(w, rank), &p->head) == 0) {
-        keep_apart(p->head, bytes_of(w, rank));
+    if (map_peer(w, rank, fd)) {
         p->state = MAPPED;
         mappings++;
     }
-    (void)close(fd); /* nothing was written by it; the mapping has the file */
+    (void)close(fd); /* as above */
 }
 
 static bool is_near(const struct ftk_win *w, int rank)
@@ -245,8 +336,21 @@ static struct head *head_of(const struct ftk_win *w, int rank)
 
 char *ftk_win_near_memory(const struct ftk_win *w, int rank)
 {
-    struct head *h = w->near ? head_of(w, rank) : NULL;
-    return h ? memory_of(w->near, h) : NULL;
+    if (!w->near)
+        return NULL;
+    if (rank == w->vc->rank)
+        return w->near->head ? w->base : NULL;
+    return w->near->peer[rank].state == MAPPED ? w->near->peer[rank].memory : NULL;
+}
+
+bool ftk_win_near_is_asked(const struct ftk_win *w, int rank)
+{
+    return w->near->peer[rank].state == ASKED;
+}
+
+void ftk_win_near_show(struct ftk_win *w, int rank)
+{
+    w->near->peer[rank].shown = true;
 }
 
 bool ftk_win_near_may_ask(const struct ftk_win *w, int rank)
@@ -262,16 +366,21 @@ void ftk_win_near_asked(struct ftk_win *w, int rank)
 
 /* ---- the life of a window ------------------------------------------------------------ */
 
-void ftk_win_near_let_go(struct ftk_win *w)
+static void let_all_go(struct ftk_win *w, enum after after)
 {
     for (int i = 0; w->near && i < w->near->n; i++)
-        let_go(w, i);
+        let_go(w, i, after);
+}
+
+void ftk_win_near_let_go(struct ftk_win *w)
+{
+    let_all_go(w, OWN_MEMORY);
 }
 
 void ftk_win_near_forget(struct ftk_win *w)
 {
     struct ftk_win_near *d = w->near;
-    ftk_win_near_let_go(w);
+    let_all_go(w, A_SIGNAL);
     for (int i = 0; d && d->head && i < d->n; i++)
         atomic_store(&d->head->posts[i], 0);
     if (!d)
@@ -287,7 +396,7 @@ void ftk_win_near_forget(struct ftk_win *w)
 void ftk_win_near_free(struct ftk_win *w)
 {
     struct ftk_win_near *d = w->near;
-    ftk_win_near_let_go(w);
+    let_all_go(w, NOTHING);
     if (d && d->fd >= 0)
         (void)close(d->fd); /* the handle has the memory */
     free(d);

@@ -10,6 +10,8 @@
 
 /* ---- a target ------------------------------------------------------------------------- */
 
+/* Whether a descriptor of a file may stay open; else it is for the program. */
+bool ftk_win_near_may_keep(int fd);
 /* Whether this rank has its memory where others of the node can map it. */
 bool ftk_win_near_has_file(const struct ftk_win *w);
 /* Copy the first bytes of the memory of this rank, which may have a file or none.  Those that
@@ -27,6 +29,10 @@ char *ftk_win_near_memory(const struct ftk_win *w, int rank);
 /* Whether a rank is on this node and has not been asked for its memory; it has been asked now. */
 bool ftk_win_near_may_ask(const struct ftk_win *w, int rank);
 void ftk_win_near_asked(struct ftk_win *w, int rank);
+bool ftk_win_near_is_asked(const struct ftk_win *w, int rank);
+/* The program gets the address of the mapped memory of a rank: until the window is gone nothing else
+ * comes to it. */
+void ftk_win_near_show(struct ftk_win *w, int rank);
 /* A rank has answered where its memory is. */
 void ftk_win_near_offered(struct ftk_win *w, int rank, uint64_t address, uint64_t token);
 /* This process alone combines elements of the memory of a rank, until it unlocks.  Nothing is done

@@ -293,8 +293,8 @@ int ftk_win_hold(MPI_Win handle, void *at, size_t bytes);
 
 /* ---- near.c ---------------------------------------------------------------------------- */
 
-/* The memory and the handle of a window of MPI_Win_allocate with n ranks; MPI codes.  may_map:
- * other ranks may map the memory. */
+/* The handle of a window of MPI_Win_create or MPI_Win_allocate with n ranks, and the memory of the
+ * second one; MPI codes.  may_map: other ranks may map the memory. */
 int ftk_win_near_make(struct ftk_win *w, int n, const struct ftk_win_making *a, bool may_map);
 /* The memory stays with the handle. */
 void ftk_win_near_free(struct ftk_win *w);
@@ -308,6 +308,9 @@ void ftk_win_near_forget(struct ftk_win *w);
 /* Do an operation whose arguments are right, without a message; *rc: its error.  False: it has to
  * go into the queue. */
 bool ftk_win_direct(struct ftk_win *w, const struct ftk_win_operation *o, int *rc);
+/* MPI_Win_shared_query of a window without shared memory: where this process has the memory of a
+ * rank.  size 0: it has none. */
+int ftk_win_direct_part(struct ftk_win *w, int rank, MPI_Aint *size, int *unit, void *baseptr);
 
 /* ---- share.c --------------------------------------------------------------------------- */
 

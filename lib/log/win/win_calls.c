@@ -31,10 +31,8 @@ int ftk_win_make_own(struct ftk_win *w, int n, const struct ftk_win_making *a)
     w->base = a->base;
     if (a->how == FTK_WIN_ALLOCATED_SHARED) /* ftk_win_share() makes the rest */
         return ftk_win_share_begin(w, n);
-    int rc = w->allocated ? ftk_win_near_make(w, n, a, ftk_win_is_one_team())
-             : w->dynamic
-                 ? PMPI_Win_create_dynamic(a->info, MPI_COMM_SELF, &w->handle)
-                 : PMPI_Win_create(a->base, a->size, a->unit, a->info, MPI_COMM_SELF, &w->handle);
+    int rc = w->dynamic ? PMPI_Win_create_dynamic(a->info, MPI_COMM_SELF, &w->handle)
+                        : ftk_win_near_make(w, n, a, ftk_win_is_one_team());
     /* a new window has no name [MPI 7.8]; Open MPI has given it one */
     return rc == MPI_SUCCESS ? PMPI_Win_set_name(w->handle, "") : rc;
 }
@@ -220,12 +218,12 @@ int ftk_mpi_Win_get_group(MPI_Win win, MPI_Group *group)
     return ftk_win_end(w, rc);
 }
 
-/* The handle of a window whose memory has a file is of MPI_Win_create. */
+/* The handle of a window of MPI_Win_allocate whose memory has a file is of MPI_Win_create. */
 int ftk_mpi_Win_get_attr(MPI_Win win, int win_keyval, void *attribute_val, int *flag)
 {
     static int flavor = MPI_WIN_FLAVOR_ALLOCATE; /* the program may keep a pointer to it */
     const struct ftk_win *w = win_keyval == MPI_WIN_CREATE_FLAVOR ? ftk_win_find(win) : NULL;
-    if (!w || !ftk_win_near_has_file(w))
+    if (!w || !w->allocated || !ftk_win_near_has_file(w))
         return PMPI_Win_get_attr(win, win_keyval, attribute_val, flag);
     *(int **)attribute_val = &flavor;
     *flag = 1;
@@ -234,7 +232,7 @@ int ftk_mpi_Win_get_attr(MPI_Win win, int win_keyval, void *attribute_val, int *
 
 int ftk_mpi_Win_shared_query(MPI_Win win, int rank, MPI_Aint *size, int *disp_unit, void *baseptr)
 {
-    const struct ftk_win *w = ftk_win_find(win);
+    struct ftk_win *w = ftk_win_find(win);
     if (!w)
         return ftk_win_is_gone(win) ? ftk_log_error()
                                     : PMPI_Win_shared_query(win, rank, size, disp_unit, baseptr);
@@ -242,6 +240,8 @@ int ftk_mpi_Win_shared_query(MPI_Win win, int rank, MPI_Aint *size, int *disp_un
         return ftk_log_error();
     if (w->shared)
         return ftk_win_end(w, ftk_win_shared_part(w, rank, size, disp_unit, baseptr));
+    if (w->near)
+        return ftk_win_end(w, ftk_win_direct_part(w, rank, size, disp_unit, baseptr));
     ftk_report(FTKIT_ERROR,
         "rank %d: MPI_Win_shared_query is not possible with the message log (log.enabled) and a "
         "window that is not of MPI_Win_allocate_shared",

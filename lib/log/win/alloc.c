@@ -1,0 +1,197 @@
+/* MPI_Alloc_mem and MPI_Free_mem with the message log.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Where ranks of a node may reach each other's windows without messages (near.c), the memory of
+ * MPI_Alloc_mem is in a file of this process: a page with the token (share_file.h), then the bytes.
+ * So a window of MPI_Win_create on such memory is reached without messages, too.  A set has the
+ * memory only in a region of the program.
+ *
+ * The info key ftkit_address asks for an address.
+ *
+ * The memory lives until the program frees it, also behind ftkit_close(): the layer calls
+ * free_block() without a log, too.  A lock guards the list, because these calls are the program's
+ * in any thread.
+ *
+ * Functions that return int return MPI codes. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/hash.h"
+#include "log/base/layer.h"
+#include "log/win/alloc.h"
+#include "log/win/near.h"
+#include "log/win/passive.h"
+#include "log/win/share_file.h"
+#include "mpi_calls.h"
+
+/* Each block takes a descriptor and a mapping. */
+enum { BLOCKS_MOST = 256 };
+
+struct block {
+    struct block *next;
+    char *base;
+    size_t bytes, mapped; /* as asked for; of the mapping */
+    uint64_t token;
+    int fd;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct block *first;
+    int n;
+} blocks = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void enter(void)
+{
+    (void)pthread_mutex_lock(&blocks.lock); /* a plain mutex: fails only by misuse */
+}
+
+static void leave(void)
+{
+    (void)pthread_mutex_unlock(&blocks.lock);
+}
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* ---- the address that the program asks for ------------------------------------------- */
+
+/* 0: any address.  Text that is no address counts as none: a hint may be ignored. */
+static uintptr_t wanted(MPI_Info info)
+{
+    char text[32], *end;
+    int found = 0;
+    if (info == MPI_INFO_NULL
+        || PMPI_Info_get(info, "ftkit_address", sizeof text - 1, text, &found) != MPI_SUCCESS
+        || !found)
+        return 0;
+    errno = 0;
+    const unsigned long long at = strtoull(text, &end, 0);
+    return errno == 0 && end != text && *end == '\0' && at % page_bytes() == 0 ? (uintptr_t)at : 0;
+}
+
+/* ---- blocks -------------------------------------------------------------------------- */
+
+/* 0 or errno. */
+static int map(struct block *b, uintptr_t at)
+{
+    const int fixed = at ? MAP_FIXED_NOREPLACE : 0;
+    void *p = mmap((void *)at, b->mapped, // NOLINT(performance-no-int-to-ptr)
+        PROT_READ | PROT_WRITE, MAP_SHARED | fixed, b->fd, (off_t)page_bytes());
+    if (p == MAP_FAILED)
+        return errno;
+    if (at && (uintptr_t)p != at) { /* a kernel that does not know the flag */
+        (void)munmap(p, b->mapped); /* an error leaks the mapping */
+        return EEXIST;
+    }
+    b->base = p;
+    return 0;
+}
+
+static uint64_t new_token(const struct block *b)
+{
+    const uint64_t seed[] = { (uint64_t)(uintptr_t)b, (uint64_t)getpid(), ftk_wall_ns() };
+    return ftk_xxh3(seed, sizeof seed) | 1;
+}
+
+/* 0 or errno. */
+static int fill(struct block *b, size_t bytes, uintptr_t at)
+{
+    b->bytes = bytes;
+    b->mapped = (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+    b->token = new_token(b);
+    int err = FTK_FAULT("win.alloc");
+    if (!err)
+        err = ftk_share_file_make_sparse(page_bytes() + b->mapped, b->token, &b->fd);
+    if (err)
+        return err;
+    err = ftk_win_near_may_keep(b->fd) ? map(b, at) : EMFILE;
+    if (err)
+        (void)close(b->fd); /* nothing was written by it but the token */
+    return err;
+}
+
+/* False: there is no such memory in a file. */
+static bool add_block(size_t bytes, uintptr_t at, void **base)
+{
+    if (bytes >= FTK_FAR || blocks.n >= BLOCKS_MOST)
+        return false;
+    struct block *b = calloc(1, sizeof *b);
+    if (!b || fill(b, bytes, at) != 0) {
+        free(b);
+        return false;
+    }
+    b->next = blocks.first;
+    blocks.first = b;
+    blocks.n++;
+    *base = b->base;
+    return true;
+}
+
+static bool free_block(void *base)
+{
+    enter();
+    struct block **p = &blocks.first;
+    while (*p && (*p)->base != base)
+        p = &(*p)->next;
+    struct block *b = *p;
+    if (b) {
+        *p = b->next;
+        blocks.n--;
+    }
+    leave();
+    if (!b)
+        return false;
+    (void)munmap(b->base, b->mapped); /* an error leaks the mapping */
+    (void)close(b->fd);               /* nothing was written by it but the token */
+    free(b);
+    return true;
+}
+
+bool ftk_win_spot_of(const void *base, size_t bytes, struct ftk_win_spot *spot)
+{
+    enter();
+    const struct block *b = blocks.first;
+    while (b
+           && ((const char *)base < b->base || (const char *)base > b->base + b->bytes
+               || bytes > (size_t)(b->base + b->bytes - (const char *)base)))
+        b = b->next;
+    if (b)
+        *spot = (struct ftk_win_spot){ .address = ftk_share_file_address(b->fd),
+            .token = b->token,
+            .file_bytes = page_bytes() + b->mapped,
+            .at = page_bytes() + (size_t)((const char *)base - b->base) };
+    leave();
+    return b != NULL;
+}
+
+/* ---- the calls ----------------------------------------------------------------------- */
+
+/* With an address that cannot be had there is no other memory: the program would not use it. */
+int ftk_mpi_Alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr)
+{
+    const uintptr_t at = wanted(info);
+    bool has = false;
+    if (size > 0 && ftk_log.n > 1 && ftk_win_is_one_team()) {
+        ftk_layer_set_frees(free_block);
+        enter();
+        has = add_block((size_t)size, at, baseptr);
+        leave();
+    }
+    if (has)
+        return MPI_SUCCESS;
+    return at ? MPI_ERR_NO_MEM : PMPI_Alloc_mem(size, info, baseptr);
+}
+
+int ftk_mpi_Free_mem(void *base)
+{
+    return free_block(base) ? MPI_SUCCESS : PMPI_Free_mem(base);
+}
