@@ -8,7 +8,7 @@
  * of which the step has four.
  *
  * WAY: far    no PE has the memory of another one
- *      near   each PE has that of all others
+ *      near   each PE has that of all others, and its operations need no call of these
  *      both   that of some
  * Each is checked in each step.  Without WAY nothing is.
  *
@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <shmem.h>
 
@@ -35,6 +36,7 @@ static int step, done;
 static double *row; /* the heap: [WIDTH], of the PE before */
 static double own[WIDTH];
 static long *count; /* the heap: [WIDTH] that all PEs have added */
+static long *ticks; /* the heap: [2] of the PE before: how many, and the last one */
 static uint64_t history;
 
 /* On the stack of main(): nothing of this is restored. */
@@ -61,7 +63,8 @@ static void set_up(void)
 {
     row = shmem_calloc(WIDTH, sizeof *row);
     count = shmem_calloc(WIDTH, sizeof *count);
-    if (!row || !count)
+    ticks = shmem_calloc(2, sizeof *ticks);
+    if (!row || !count || !ticks)
         exit(3);
     for (int i = 0; i < WIDTH; i++)
         own[i] = shmem_my_pe() + 0.25 * i;
@@ -115,6 +118,24 @@ static void ask(struct pointers *p, const char *way)
         stop("shmem_ptr gives too much or too little");
 }
 
+/* A PE looks at its memory, and makes no call meanwhile.  No PE is lost here. */
+static void tick(void)
+{
+    const struct timespec pause = { 0, 1000000 };
+    const int next = (shmem_my_pe() + 1) % shmem_n_pes();
+    const volatile long *const mine = ticks;
+    shmem_barrier_all(); /* all have asked */
+    if (shmem_ft_failed())
+        return;
+    shmem_long_atomic_inc(&ticks[0], next);
+    shmem_long_p(&ticks[1], step + 1, next);
+    shmem_quiet();
+    for (int i = 0; i < 20000 && (mine[0] != step + 1 || mine[1] != step + 1); i++)
+        (void)nanosleep(&pause, NULL); /* a shorter one does no harm */
+    if (mine[0] != step + 1 || mine[1] != step + 1)
+        stop("an operation needs a call of its target");
+}
+
 static void give(const struct pointers *p, int pe, const double *from)
 {
     if (p->at[pe])
@@ -138,6 +159,8 @@ static void compute(struct pointers *p, const char *way)
     const int me = shmem_my_pe(), n = shmem_n_pes();
     double seen[WIDTH] = { 0 };
     ask(p, way);
+    if (strcmp(way, "near") == 0)
+        tick();
     place(step);
     give(p, (me + 1) % n, own);
     for (int i = 0; i < WIDTH; i++)
