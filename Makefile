@@ -159,7 +159,7 @@ FTESTS += $(FBIND) $(if $(and $(FORTRAN),$(LAYER)),$(foreach b,MPIFH F08,$(BUILD
 SHMEM_EXAMPLES := $(if $(SHMEM),$(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/shmem/*.c)))
 COMPAT_TESTS := $(foreach l,$(PEERS),$(patsubst tests/compat/%.c,$(BUILD)/compat-tests/%,$(wildcard tests/compat/$l_*.c)))
 SHMEM_TESTS := $(if $(SHMEM),$(patsubst tests/shmem/%.c,$(BUILD)/shmem-tests/%,$(wildcard tests/shmem/*.c)))
-BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(filter-out $(if $(SHMEM),,%/shmem.c %/shmem_model.c),$(wildcard tests/bench/*.c)))
+BENCH := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(filter-out $(if $(SHMEM),,%/shmem.c %/shmem_model.c %/shmem_rma.c),$(wildcard tests/bench/*.c)))
 # the examples again, with fault points, for the failure tests
 EXAMPLES_FLT := $(patsubst examples/%.c,$(BUILD)/flt-examples/%,$(wildcard examples/*.c)) \
     $(FEX_NAMES:%=$(BUILD)/flt-examples/fortran/%)
@@ -454,7 +454,7 @@ $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
 	$(MPICC) $(TEST_CFLAGS) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
 	    $(RUN_LIBS) $(TEST_LD) $(LDFLAGS)
 $(addprefix $(BUILD)/bench/,apart log log_recover program replica win): $(LAYER)
-$(BUILD)/bench/shmem $(BUILD)/bench/shmem_model: $(BUILD)/bench/%: tests/bench/%.c $(SHMEM_OUT)
+$(BUILD)/bench/shmem $(BUILD)/bench/shmem_model $(BUILD)/bench/shmem_rma: $(BUILD)/bench/%: tests/bench/%.c $(SHMEM_OUT)
 	$(build_shmem)
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
 	@$(say) mkdir -p $(@D)
