@@ -41,7 +41,8 @@ my %way = (
         program('dynamic', 'locks', qw(win.locked win.unlock win.applied win.attached)),
         program('winloop', 'locks', qw(win.applied win.made)) ],
     'lock_all' => [ program('windows', 'counter', qw(win.flush win.applied)),
-        program('windows', 'kept', qw(win.flush win.direct)), program('direct', 'locks', qw(win.flush win.direct)) ],
+        program('windows', 'kept', qw(win.flush win.direct)), program('direct', 'locks', qw(win.flush win.direct)),
+        program('direct', 'made-locks', qw(win.flush win.direct)) ],
 );
 my @ways = sort keys %way;
 
