@@ -19,7 +19,8 @@
 #include "own.h"
 
 /* The memory is of MPI_Alloc_mem, so PEs of a node reach each other's without messages; where ftkit
- * has no such memory, it is private.  Its address is far from where programs, libraries and stacks are. */
+ * has no such memory, it is private.  Its address is far from where programs, libraries and stacks
+ * are. */
 #define ADDRESS ((uintptr_t)1 << 45)
 #define DEFAULT_SIZE ((size_t)64 << 20)
 #define GRAIN ((size_t)64) /* of blocks, and of the addresses that the program gets */

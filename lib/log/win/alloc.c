@@ -1,4 +1,4 @@
-/* MPI_Alloc_mem and MPI_Free_mem with the message log.
+/* Memory of MPI_Alloc_mem that other ranks of the node can map: blocks in files.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -7,13 +7,8 @@
  * So a window of MPI_Win_create on such memory is reached without messages, too.  A set has the
  * memory only in a region of the program.
  *
- * The info key ftkit_address asks for an address.
- *
- * The memory lives until the program frees it, also behind ftkit_close(): the layer calls
- * free_block() without a log, too.  A lock guards the list, because these calls are the program's
- * in any thread.
- *
- * Functions that return int return MPI codes. */
+ * The memory lives until the program frees it, also behind ftkit_close().  A lock guards the list,
+ * because these calls are the program's in any thread. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -22,13 +17,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/ftk.h"
 #include "core/hash.h"
-#include "log/base/layer.h"
 #include "log/win/alloc.h"
-#include "log/win/near.h"
-#include "log/win/passive.h"
 #include "log/win/share_file.h"
-#include "mpi_calls.h"
 
 /* Each block takes a descriptor and a mapping. */
 enum { BLOCKS_MOST = 256 };
@@ -60,22 +52,6 @@ static void leave(void)
 static size_t page_bytes(void)
 {
     return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* ---- the address that the program asks for ------------------------------------------- */
-
-/* 0: any address.  Text that is no address counts as none: a hint may be ignored. */
-static uintptr_t wanted(MPI_Info info)
-{
-    char text[32], *end;
-    int found = 0;
-    if (info == MPI_INFO_NULL
-        || PMPI_Info_get(info, "ftkit_address", sizeof text - 1, text, &found) != MPI_SUCCESS
-        || !found)
-        return 0;
-    errno = 0;
-    const unsigned long long at = strtoull(text, &end, 0);
-    return errno == 0 && end != text && *end == '\0' && at % page_bytes() == 0 ? (uintptr_t)at : 0;
 }
 
 /* ---- blocks -------------------------------------------------------------------------- */
@@ -113,16 +89,15 @@ static int fill(struct block *b, size_t bytes, uintptr_t at)
         err = ftk_share_file_make_sparse(page_bytes() + b->mapped, b->token, &b->fd);
     if (err)
         return err;
-    err = ftk_win_near_may_keep(b->fd) ? map(b, at) : EMFILE;
+    err = ftk_share_file_may_stay(b->fd) ? map(b, at) : EMFILE;
     if (err)
         (void)close(b->fd); /* nothing was written by it but the token */
     return err;
 }
 
-/* False: there is no such memory in a file. */
-static bool add_block(size_t bytes, uintptr_t at, void **base)
+static bool add(size_t bytes, uintptr_t at, void **base)
 {
-    if (bytes >= FTK_FAR || blocks.n >= BLOCKS_MOST)
+    if (blocks.n >= BLOCKS_MOST)
         return false;
     struct block *b = calloc(1, sizeof *b);
     if (!b || fill(b, bytes, at) != 0) {
@@ -136,7 +111,15 @@ static bool add_block(size_t bytes, uintptr_t at, void **base)
     return true;
 }
 
-static bool free_block(void *base)
+bool ftk_win_block_make(size_t bytes, uintptr_t at, void **base)
+{
+    enter();
+    const bool has = add(bytes, at, base);
+    leave();
+    return has;
+}
+
+bool ftk_win_block_free(void *base)
 {
     enter();
     struct block **p = &blocks.first;
@@ -171,27 +154,4 @@ bool ftk_win_spot_of(const void *base, size_t bytes, struct ftk_win_spot *spot)
             .at = page_bytes() + (size_t)((const char *)base - b->base) };
     leave();
     return b != NULL;
-}
-
-/* ---- the calls ----------------------------------------------------------------------- */
-
-/* With an address that cannot be had there is no other memory: the program would not use it. */
-int ftk_mpi_Alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr)
-{
-    const uintptr_t at = wanted(info);
-    bool has = false;
-    if (size > 0 && ftk_log.n > 1 && ftk_win_is_one_team()) {
-        ftk_layer_set_frees(free_block);
-        enter();
-        has = add_block((size_t)size, at, baseptr);
-        leave();
-    }
-    if (has)
-        return MPI_SUCCESS;
-    return at ? MPI_ERR_NO_MEM : PMPI_Alloc_mem(size, info, baseptr);
-}
-
-int ftk_mpi_Free_mem(void *base)
-{
-    return free_block(base) ? MPI_SUCCESS : PMPI_Free_mem(base);
 }

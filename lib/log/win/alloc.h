@@ -8,6 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Memory in a file, at an address; 0: at any.  False: it cannot be. */
+bool ftk_win_block_make(size_t bytes, uintptr_t at, void **base);
+/* Free such memory.  False: it is none. */
+bool ftk_win_block_free(void *base);
+
 /* Where bytes of this process are, for another process of the node. */
 struct ftk_win_spot {
     uint64_t address, token; /* of the file (share_file.h); 0: the bytes are in none */

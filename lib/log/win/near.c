@@ -31,7 +31,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -115,13 +114,6 @@ static int map_file(int fd, size_t bytes, struct head **head)
     return 0;
 }
 
-/* A program with many windows needs descriptors for other things, too: half of them stay. */
-bool ftk_win_near_may_keep(int fd)
-{
-    struct rlimit r;
-    return getrlimit(RLIMIT_NOFILE, &r) != 0 || (rlim_t)fd < r.rlim_cur / 2;
-}
-
 /* Without a file other ranks send messages. */
 static void make_file(struct ftk_win *w, size_t bytes)
 {
@@ -129,7 +121,7 @@ static void make_file(struct ftk_win *w, size_t bytes)
     int err = FTK_FAULT("win.file");
     if (!err)
         err = ftk_share_file_make_sparse(bytes, new_token(w), &d->fd);
-    if (!err && (!ftk_win_near_may_keep(d->fd) || map_file(d->fd, bytes, &d->head) != 0)) {
+    if (!err && (!ftk_share_file_may_stay(d->fd) || map_file(d->fd, bytes, &d->head) != 0)) {
         (void)close(d->fd); /* nothing was written by it */
         d->fd = -1;
     }

@@ -10,8 +10,6 @@
 
 /* ---- a target ------------------------------------------------------------------------- */
 
-/* Whether a descriptor of a file may stay open; else it is for the program. */
-bool ftk_win_near_may_keep(int fd);
 /* Whether this rank has its memory where others of the node can map it. */
 bool ftk_win_near_has_file(const struct ftk_win *w);
 /* Copy the first bytes of the memory of this rank, which may have a file or none.  Those that

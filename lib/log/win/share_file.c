@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/memfd.h"
@@ -32,6 +33,13 @@ int ftk_share_file_make_sparse(size_t bytes, uint64_t token, int *fd)
     int made = -1;
     const int err = ftk_memfd_make_sparse(NAME, bytes, &made);
     return err ? err : begin(made, token, fd);
+}
+
+/* A program with many windows needs descriptors for other things, too: half of them stay. */
+bool ftk_share_file_may_stay(int fd)
+{
+    struct rlimit r;
+    return getrlimit(RLIMIT_NOFILE, &r) != 0 || (rlim_t)fd < r.rlim_cur / 2;
 }
 
 uint64_t ftk_share_file_address(int fd)

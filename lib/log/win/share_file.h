@@ -10,6 +10,7 @@
 #ifndef FTK_LOG_WIN_SHARE_FILE_H
 #define FTK_LOG_WIN_SHARE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,8 @@
 int ftk_share_file_make(size_t bytes, uint64_t token, int *fd);
 /* The same, with memory for a byte at its first use (core/memfd.h). */
 int ftk_share_file_make_sparse(size_t bytes, uint64_t token, int *fd);
+/* Whether the descriptor of a file may stay open; else it is for the program. */
+bool ftk_share_file_may_stay(int fd);
 /* The address of a file that this process has open. */
 uint64_t ftk_share_file_address(int fd);
 /* Open the file at an address, if it is the one that is meant; else ESTALE, or why it is not
