@@ -144,7 +144,7 @@ is(join(' ', grep { !/^(?:PMPI|ompi)_|^(?:free|malloc|realloc|dlsym|strncat|__st
 # needed where there is no Fortran
 my @bound = map { lc } grep { !/_[cf]2[cf]$/ } @want;
 my @forms = map { ("${_}_", $_, "${_}__", uc, "${_}_f08_") }
-    @bound, map {"mpi_win_${_}_cptr"} qw(allocate allocate_shared shared_query);
+    @bound, map {"mpi_${_}_cptr"} qw(alloc_mem win_allocate win_allocate_shared win_shared_query);
 is(join(' ', grep { /^mpi_|^MPI_[A-Z_0-9]+$/ } symbols('-D --defined-only', $so)),
     join(' ', sort @forms), 'Fortran programs come by it, too');
 # these have an entry of their own for mpi_f08 (scripts/Fortran.pm)
