@@ -87,7 +87,7 @@ static bool get_of_mpi(size_t bytes)
     int rc = MPI_Info_create(&info);
     if (rc != MPI_SUCCESS)
         return false;
-    rc = MPI_Info_set(info, "ftkit_address", address);
+    rc = MPI_Info_set(info, "ftkit.address", address);
     if (rc == MPI_SUCCESS)
         rc = MPI_Alloc_mem((MPI_Aint)bytes, info, (void *)&memory);
     MPI_Info_free(&info);

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The info key ftkit_address asks for an address.  The layer calls ftk_win_block_free() without a
+ * The info key ftkit.address asks for an address.  The layer calls ftk_win_block_free() without a
  * log, too.
  *
  * Functions that return int return MPI codes. */
@@ -22,7 +22,7 @@ static uintptr_t wanted(MPI_Info info)
     char text[32], *end;
     int found = 0;
     if (info == MPI_INFO_NULL
-        || PMPI_Info_get(info, "ftkit_address", sizeof text - 1, text, &found) != MPI_SUCCESS
+        || PMPI_Info_get(info, "ftkit.address", sizeof text - 1, text, &found) != MPI_SUCCESS
         || !found)
         return 0;
     errno = 0;
