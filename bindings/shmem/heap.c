@@ -91,7 +91,10 @@ static bool get_of_mpi(size_t bytes)
     if (rc == MPI_SUCCESS)
         rc = MPI_Alloc_mem((MPI_Aint)bytes, info, (void *)&memory);
     MPI_Info_free(&info);
-    return rc == MPI_SUCCESS;
+    const bool is_there = rc == MPI_SUCCESS && memory == (void *)ADDRESS;
+    if (rc == MPI_SUCCESS && !is_there) /* who does not know the key gives other memory */
+        (void)MPI_Free_mem(memory);
+    return is_there;
 }
 
 void ftk_shmem_heap_open(void)
