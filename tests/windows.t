@@ -37,11 +37,11 @@ sub kill_of {
 }
 
 # A kill of a rank at one of the first visits of a point.  How many operations need no message depends on
-# time: a rank that has too few of them dies in a later step.
+# time, and how many tasks a rank has: a rank that has too few of them dies in a later step.
 sub kill_at {
     my ($point, $rank, $most, $step) = @_;
     my $fault = sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand($most));
-    return $point eq 'win.direct' ? "$fault,app.mid:$rank:$step:kill" : $fault;
+    return $point =~ /^win\.(?:direct|word)$|^app\.inflight$/ ? "$fault,app.mid:$rank:$step:kill" : $fault;
 }
 
 # The result of a program without a loss, as one team; it runs once.
@@ -110,6 +110,21 @@ for my $p (@passive) {
     for my $i (1 .. (all_cases() ? 24 : 1)) {
         my $rank = int(rand(4));
         my $fault = kill_of($p, $rank);
+        my $k = logged($p, env => { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' }, fault => $fault);
+        is("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", "1 0 $want", title($p) . ": $fault")
+            or diag(substr($k->{log}, 0, 3000));
+    }
+}
+
+# ---- work stealing: each leaf of a tree of tasks is done once a step, whoever does it
+
+{
+    my $p = { name => 'steal', steps => 40, args => [] };
+    my $want = calm($p);
+    like($want, qr/^OK step 40 hash \w+ 0 wrong/, title($p) . ', undisturbed');
+    for my $i (1 .. (all_cases() ? 24 : 2)) {
+        my $point = one_of($i % 2 ? qw(app.inflight win.word) : qw(app.step app.mid win.flush win.direct));
+        my $fault = kill_at($point, int(rand(4)), 36, 35);
         my $k = logged($p, env => { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' }, fault => $fault);
         is("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", "1 0 $want", title($p) . ": $fault")
             or diag(substr($k->{log}, 0, 3000));

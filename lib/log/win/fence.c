@@ -22,10 +22,14 @@ struct share {
  * an earlier version of ftkit has put into a set does not have it. */
 #define IDLE ((uint64_t)1 << 63)
 
+enum { FEW = 16 };
+
 struct exchange {
     struct ftk_win *w;
     int n, me;
-    struct share *out, *in; /* [n] by the other rank */
+    struct share *out, *in;    /* [n] by the other rank */
+    struct share few[2 * FEW]; /* of them, when there are few ranks */
+    /* when a rank sends operations: */
     struct ftk_win_message *sends, *recvs;
     char **data;    /* [n] that has come; of this rank: its queue */
     char **results; /* [n] for the other ranks */
@@ -42,8 +46,8 @@ static void close_exchange(struct exchange *x)
         if (x->replies && i != x->me)
             free(x->replies[i]);
     }
-    free(x->out);
-    free(x->in);
+    if (x->out != x->few)
+        free(x->out);
     free(x->sends);
     free(x->recvs);
     free(x->data);
@@ -54,16 +58,15 @@ static void close_exchange(struct exchange *x)
 static int open_exchange(struct exchange *x, struct ftk_win *w)
 {
     const size_t n = (size_t)w->vc->size;
-    *x = (struct exchange){ .w = w, .n = w->vc->size, .me = w->vc->rank };
-    x->out = calloc(n, sizeof *x->out);
-    x->in = calloc(n, sizeof *x->in);
-    x->sends = calloc(n, sizeof *x->sends);
-    x->recvs = calloc(n, sizeof *x->recvs);
-    x->data = calloc(n, sizeof *x->data);
-    x->results = calloc(n, sizeof *x->results);
-    x->replies = calloc(n, sizeof *x->replies);
-    if (!x->out || !x->in || !x->sends || !x->recvs || !x->data || !x->results || !x->replies)
+    x->w = w;
+    x->n = w->vc->size;
+    x->me = w->vc->rank;
+    x->sends = x->recvs = NULL;
+    x->data = x->results = x->replies = NULL;
+    x->out = n <= FEW ? x->few : malloc(2 * n * sizeof *x->out);
+    if (!x->out)
         return MPI_ERR_NO_MEM;
+    x->in = x->out + n;
     for (int i = 0; i < x->n; i++)
         x->out[i] = (struct share){ w->queue[i].bytes, w->queue[i].reply };
     return MPI_SUCCESS;
@@ -102,6 +105,14 @@ static int tell_sizes(struct exchange *x, bool *quiet)
 /* Memory for all that comes, before a message is sent. */
 static int make_memory(struct exchange *x)
 {
+    const size_t n = (size_t)x->n;
+    x->sends = calloc(n, sizeof *x->sends);
+    x->recvs = calloc(n, sizeof *x->recvs);
+    x->data = calloc(n, sizeof *x->data);
+    x->results = calloc(n, sizeof *x->results);
+    x->replies = calloc(n, sizeof *x->replies);
+    if (!x->sends || !x->recvs || !x->data || !x->results || !x->replies)
+        return MPI_ERR_NO_MEM;
     for (int i = 0; i < x->n; i++) {
         if (i != x->me && x->in[i].bytes > 0 && !(x->data[i] = malloc(x->in[i].bytes)))
             return MPI_ERR_NO_MEM;
@@ -172,7 +183,22 @@ static int take_results(struct exchange *x)
             q->nfetch > 0 ? ftk_win_queue_results(q->fetch, q->nfetch, x->replies[i]) : MPI_SUCCESS;
         rc = rc == MPI_SUCCESS ? error : rc;
     }
-    return FTK_FAULT("win.results") ? MPI_ERR_NO_MEM : rc;
+    return rc;
+}
+
+/* Behind tell_sizes(): *broken: this rank cannot do what others wait for. */
+static int pass(struct exchange *x, bool *broken)
+{
+    int rc = make_memory(x);
+    *broken = rc != MPI_SUCCESS;
+    if (rc == MPI_SUCCESS)
+        rc = send_queues(x);
+    (void)FTK_FAULT("win.sent");
+    if (rc == MPI_SUCCESS)
+        *broken = (rc = apply_all(x)) != MPI_SUCCESS;
+    if (rc == MPI_SUCCESS)
+        rc = send_results(x);
+    return rc == MPI_SUCCESS ? take_results(x) : rc;
 }
 
 /* *quiet: as in tell_sizes(). */
@@ -180,20 +206,15 @@ static int exchange(struct ftk_win *w, bool *quiet)
 {
     struct exchange x;
     int rc = open_exchange(&x, w);
-    bool broken = rc != MPI_SUCCESS; /* others wait for what this rank cannot do */
+    bool broken = rc != MPI_SUCCESS; /* others wait for this rank */
     if (rc == MPI_SUCCESS)
         rc = tell_sizes(&x, quiet);
-    if (rc == MPI_SUCCESS)
-        broken = (rc = make_memory(&x)) != MPI_SUCCESS;
-    if (rc == MPI_SUCCESS)
-        rc = send_queues(&x);
-    (void)FTK_FAULT("win.sent");
-    if (rc == MPI_SUCCESS)
-        broken = (rc = apply_all(&x)) != MPI_SUCCESS;
-    if (rc == MPI_SUCCESS)
-        rc = send_results(&x);
-    if (rc == MPI_SUCCESS)
-        rc = take_results(&x);
+    if (rc == MPI_SUCCESS && *quiet)
+        (void)FTK_FAULT("win.sent");
+    else if (rc == MPI_SUCCESS)
+        rc = pass(&x, &broken);
+    if (rc == MPI_SUCCESS && FTK_FAULT("win.results"))
+        rc = MPI_ERR_NO_MEM;
     if (broken)
         ftk_win_broken(w, rc);
     close_exchange(&x);
