@@ -20,6 +20,7 @@ our @EXPORT_OK = qw(find arguments names of_kind script_kinds);
 #   shmem    of OpenSHMEM: the library turns the log on, with one team
 # path: below build/; args; steps: calls of a loop (visits of app.step); points: its own fault points;
 # n: numbers of ranks; quiet: it has no app.* points; names: it names its result itself;
+# errors: behind its result it says how many calls had an error;
 # one_node: its result is that of ranks on one node; stops: it stops when a set cannot be written; outside: of
 # a library without fault points, so faults come from outside; length: its option for the number of steps,
 # where a job may have more of them.
@@ -77,6 +78,14 @@ add('dynamic-locks', 'log team', path => 'mpi/dynamic', args => ['-m', 'locks'],
     points => [qw(win.locked win.applied)]);
 add("winloop-$_", $_ eq 'locks' ? 'log team' : 'log', path => 'mpi/winloop', args => ['-m', $_], steps => 40,
     points => [qw(win.applied)]) for qw(fence pscw locks);
+add("direct-$_", 'log team', path => 'mpi/direct', args => ['-m', $_], steps => 40,
+    points => [qw(win.direct win.word win.applied)]) for qw(fence pscw locks spin);
+add('steal', 'log team', path => 'mpi/steal', steps => 40, points => [qw(win.direct win.word win.flush)]);
+# files that the program writes, in each set
+add('files-callbacks', 'all log apart', path => 'mpi/files', args => ['callbacks'], quiet => 1, errors => 1,
+    points => [qw(app.step files.write files.scanned files.take archive.write)]);
+add('files-calls', 'all', path => 'mpi/files', args => ['calls'], quiet => 1, errors => 1,
+    points => [qw(app.step files.scanned files.take archive.write)]);
 add("shmem-$_", 'shmem', path => "shmem-tests/$_", args => [400], steps => 400, quiet => 1, names => 1,
     outside => 1) for qw(jacobi pieces);
 

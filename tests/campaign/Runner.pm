@@ -111,6 +111,14 @@ sub files_in {
     return sort map { s{^\Q$dir\E/}{}r } split(/\n/, $found);
 }
 
+# What a program has written; without the errors of its calls, where the disk was full.
+sub result {
+    my ($c, $path) = @_;
+    my $text = slurp($path);
+    my $full = grep {/^fill |:E[A-Z]+(?:@|$)/} @{ $c->{faults} };
+    return $full && Programs::find($c->{program})->{errors} ? $text =~ s/, \d+ errors, the last -\d+$//r : $text;
+}
+
 # Run a case for at most so many seconds.  Returns rc, log, results (of each plane), faults that came to
 # pass, seconds, span (from the first event of a rank to the last one), left (files that should not be there).
 sub run {
@@ -145,7 +153,7 @@ sub run {
     my @times = map { $_->{t} } grep { $_->{rank} >= 0 } events("$work/events"); # without those of `ftkit run`
     return { rc => $rc, log => slurp("$work/log"), seconds => time() - $start,
         span => @times ? $times[-1] - $times[0] : 0,
-        results => [ map { slurp("$work/out" . ($_ ? ".plane$_" : '')) } 0 .. $c->{replicas} - 1 ],
+        results => [ map { result($c, "$work/out" . ($_ ? ".plane$_" : '')) } 0 .. $c->{replicas} - 1 ],
         faults => [split(/\n/, slurp("$work/faults"))], outside => \@outside,
         left => [ (map {"TMPDIR/$_"} files_in("$work/tmp")), split(/\n/, slurp("$work/shm")) ] };
 }
