@@ -41,7 +41,7 @@ sub kill_of {
 sub kill_at {
     my ($point, $rank, $most, $step) = @_;
     my $fault = sprintf('%s:%d:%d:kill', $point, $rank, 1 + rand($most));
-    return $point =~ /^win\.(?:direct|word)$|^app\.inflight$/ ? "$fault,app.mid:$rank:$step:kill" : $fault;
+    return $point =~ /^win\.(?:direct|word|meet)$|^app\.inflight$/ ? "$fault,app.mid:$rank:$step:kill" : $fault;
 }
 
 # The result of a program without a loss, as one team; it runs once.
@@ -490,14 +490,17 @@ sub direct_in {
                 $more ? (fault => $more) : ());
             is("$k->{rc} $k->{result}", "0 $want", title($p) . ", undisturbed: $more") or diag(substr($k->{log}, 0, 3000));
             next if !-e $trace; # the job was not chosen
+            if ($ways[$way] =~ /fence/ && $more !~ /win\.(?:map|offer|alloc)/) {
+                like(slurp($trace), qr/^win\.meet rank 3 /m, '... with fences that have no message');
+            }
             cmp_ok(direct_in($trace), '>', 0, '... with direct operations');
         }
         for my $i (grep { selected(3, $way, $_) } 1 .. (all_cases() ? 24 : 4)) {
             my @nodes = $i % 4 == 3 ? (FTKIT_TOPOLOGY_RANKS_PER_NODE => 2) : ();
             # a rank that is not in its epoch yet gets messages: so few operations of a fence may be direct
             my ($how, $rank) = ($p->{args}[1], int(rand(4)));
-            my $point = one_of(qw(app.step app.mid win.direct win.direct));
-            my $fault = kill_at($point, $rank, $point eq 'win.direct' && $how !~ /locks$/ ? 6 : 35, 35);
+            my $point = one_of(qw(app.step app.mid win.direct win.direct), $how =~ /fence$/ ? 'win.meet' : ());
+            my $fault = kill_at($point, $rank, $point =~ /direct|meet/ && $how !~ /locks$/ ? 6 : 35, 35);
             my $second = $i % 4 == 2 ? sprintf(',app.mid:%d:%d:kill', ($rank + 2) % 4, 1 + rand(35)) : '';
             my $k = logged($p, env => { %$env, @nodes }, spares => 2,
                 fault => "$fault$second" . ($i % 2 ? ",$late" : ''));

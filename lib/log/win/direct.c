@@ -156,7 +156,7 @@ static bool is_exposed(const struct ftk_win *w, const struct ftk_win_operation *
 }
 
 /* The memory of the target; NULL: it is not known yet, or never. */
-static char *memory_of(struct ftk_win *w, int target)
+char *ftk_win_find_memory(struct ftk_win *w, int target)
 {
     char *memory = ftk_win_near_memory(w, target);
     if (!memory && ftk_win_near_may_ask(w, target)
@@ -166,7 +166,7 @@ static char *memory_of(struct ftk_win *w, int target)
 }
 
 /* In set-up there is no set to go back to: the log has the operations as messages. */
-static bool is_in_set_up(void)
+bool ftk_win_is_in_set_up(void)
 {
     return ftk_log.line.none_yet || ftk_log_replays_setup();
 }
@@ -174,9 +174,9 @@ static bool is_in_set_up(void)
 bool ftk_win_direct(struct ftk_win *w, const struct ftk_win_operation *o, int *rc)
 {
     size_t bytes = 0;
-    if (!w->near || is_in_set_up())
+    if (!w->near || ftk_win_is_in_set_up())
         return false;
-    char *memory = memory_of(w, o->target);
+    char *memory = ftk_win_find_memory(w, o->target);
     if (!memory || !is_exposed(w, o))
         return false;
     *rc = ftk_dtype_size(o->count, o->type, &bytes);
@@ -203,9 +203,9 @@ static int find_memory(struct ftk_win *w, int rank, char **memory)
 {
     int rc = MPI_SUCCESS;
     *memory = rank == w->vc->rank ? w->base : NULL;
-    if (*memory || is_in_set_up() || !ftk_win_is_locked(w, rank))
+    if (*memory || ftk_win_is_in_set_up() || !ftk_win_is_locked(w, rank))
         return rc;
-    *memory = memory_of(w, rank);
+    *memory = ftk_win_find_memory(w, rank);
     if (!*memory && ftk_win_near_is_asked(w, rank)) {
         rc = await_memory(w, rank);
         *memory = ftk_win_near_memory(w, rank);

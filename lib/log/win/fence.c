@@ -4,10 +4,12 @@
  *
  * A fence exchanges the numbers of bytes between all ranks (an alltoall), sends the queues,
  * applies them in the order of ranks, and sends the results back.  So the memory at the end of a
- * fence depends on what the ranks have sent, and not on time. */
+ * fence depends on what the ranks have sent, and not on time.  Ranks of a node that have mapped the
+ * memory of each other send no numbers when no rank has a queue (meet.h). */
 #include <stdlib.h>
 
 #include "log/coll/coll.h"
+#include "log/win/meet.h"
 #include "log/win/near.h"
 #include "log/win/passive.h"
 #include "log/win/win.h"
@@ -21,6 +23,8 @@ struct share {
 /* In the alltoall this bit of reply says that the rank sends nothing to any rank.  A message that
  * an earlier version of ftkit has put into a set does not have it. */
 #define IDLE ((uint64_t)1 << 63)
+/* And this one that it can meet the others without messages. */
+#define READY ((uint64_t)1 << 62)
 
 enum { FEW = 16 };
 
@@ -82,24 +86,43 @@ static bool sends_nothing(const struct exchange *x)
     return true;
 }
 
-/* *quiet: no rank sends operations.  Each one has begun the fence, and has nothing to apply. */
-static int tell_sizes(struct exchange *x, bool *quiet)
+static bool all_have(const struct exchange *x, uint64_t bit)
 {
-    const uint64_t idle = sends_nothing(x) ? IDLE : 0;
+    for (int i = 0; i < x->n; i++)
+        if ((x->in[i].reply & bit) == 0)
+            return false;
+    return true;
+}
+
+/* *quiet: no rank sends operations.  Each one has begun the fence, and has nothing to apply. */
+static int exchange_sizes(struct exchange *x, uint64_t idle, bool *quiet)
+{
+    const uint64_t bits = idle | (ftk_win_meet_is_ready(x->w) ? READY : 0);
     const struct ftk_call call = { .kind = FTK_ALLTOALL,
         .name = "MPI_Win_fence",
         .s = { .buf = x->out, .count = 2, .type = MPI_UINT64_T },
         .r = { .buf = x->in, .count = 2, .type = MPI_UINT64_T } };
     for (int i = 0; i < x->n; i++)
-        x->out[i].reply |= idle;
+        x->out[i].reply |= bits;
     const int rc = ftk_coll_now(x->w->vc, &call); /* the communicator returns errors */
-    *quiet = rc == MPI_SUCCESS;
+    *quiet = rc == MPI_SUCCESS && all_have(x, IDLE);
+    if (rc == MPI_SUCCESS && !ftk_win_meet_is_agreed(x->w) && all_have(x, READY))
+        ftk_win_meet_agree(x->w);
     for (int i = 0; i < x->n; i++) {
-        *quiet = *quiet && (x->in[i].reply & IDLE) != 0;
-        x->out[i].reply &= ~IDLE;
-        x->in[i].reply &= ~IDLE;
+        x->out[i].reply &= ~(IDLE | READY);
+        x->in[i].reply &= ~(IDLE | READY);
     }
     return rc;
+}
+
+static int tell_sizes(struct exchange *x, bool *quiet)
+{
+    const uint64_t idle = sends_nothing(x) ? IDLE : 0;
+    int rc = MPI_SUCCESS;
+    *quiet = false;
+    if (ftk_win_meet_is_agreed(x->w))
+        rc = ftk_win_meet(x->w, idle != 0, quiet);
+    return rc == MPI_SUCCESS && !*quiet ? exchange_sizes(x, idle, quiet) : rc;
 }
 
 /* Memory for all that comes, before a message is sent. */
@@ -208,7 +231,7 @@ static int exchange(struct ftk_win *w, bool *quiet)
     int rc = open_exchange(&x, w);
     bool broken = rc != MPI_SUCCESS; /* others wait for this rank */
     if (rc == MPI_SUCCESS)
-        rc = tell_sizes(&x, quiet);
+        broken = (rc = tell_sizes(&x, quiet)) != MPI_SUCCESS && !ftk_log_is_rolling_back();
     if (rc == MPI_SUCCESS && *quiet)
         (void)FTK_FAULT("win.sent");
     else if (rc == MPI_SUCCESS)

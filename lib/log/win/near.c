@@ -43,11 +43,12 @@
 
 /* At the begin of the file of a rank. */
 struct head {
-    uint64_t token;           /* distinguishes this file from others */
-    _Atomic uint32_t busy;    /* the process that combines elements of the memory; 0: none */
-    _Atomic uint32_t fences;  /* so many fences are over at the rank */
-    struct ftk_win_spot spot; /* of MPI_Win_create: where the memory is */
-    _Atomic uint32_t posts[]; /* of MPI_Win_post, by origin */
+    uint64_t token;            /* distinguishes this file from others */
+    _Atomic uint32_t busy;     /* the process that combines elements of the memory; 0: none */
+    _Atomic uint32_t fences;   /* so many fences are over at the rank */
+    struct ftk_win_spot spot;  /* of MPI_Win_create: where the memory is */
+    _Atomic uint64_t words[2]; /* of meetings (meet.c) */
+    _Atomic uint32_t posts[];  /* of MPI_Win_post, by origin */
 };
 
 /* A part of a file of another rank.  Without the file, bytes > 0: the addresses are kept. */
@@ -73,6 +74,7 @@ struct ftk_win_near {
     size_t head_bytes;
     struct head *head; /* of the own file; NULL: there is none */
     uint32_t fences;
+    uint64_t meetings; /* 0: there is no agreement on words */
     enum {
         COUNTED,
         ALL_IN,   /* all ranks are in the last fence, and have no operations to apply */
@@ -378,10 +380,13 @@ void ftk_win_near_forget(struct ftk_win *w)
     if (!d)
         return;
     d->fences = 0;
+    d->meetings = 0;
     d->last = COUNTED;
     if (!d->head)
         return;
     atomic_store(&d->head->fences, 0);
+    atomic_store(&d->head->words[0], 0);
+    atomic_store(&d->head->words[1], 0);
     atomic_store(&d->head->busy, 0); /* the rank that had it may be lost */
 }
 
@@ -519,6 +524,17 @@ void ftk_win_near_fenced(struct ftk_win *w, bool all_in)
     d->last = all_in ? ALL_IN : COUNTED;
     if (d->head)
         atomic_store_explicit(&d->head->fences, d->fences, memory_order_release);
+}
+
+_Atomic uint64_t *ftk_win_near_words(const struct ftk_win *w, int rank)
+{
+    struct head *h = w->near ? head_of(w, rank) : NULL;
+    return h ? h->words : NULL;
+}
+
+uint64_t *ftk_win_near_meetings(const struct ftk_win *w)
+{
+    return &w->near->meetings;
 }
 
 void ftk_win_near_uncounted(struct ftk_win *w)

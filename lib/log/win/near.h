@@ -38,6 +38,10 @@ void ftk_win_near_offered(struct ftk_win *w, int rank, uint64_t address, uint64_
  * job goes back, and this process must not combine, nor unlock. */
 bool ftk_win_near_lock(const struct ftk_win *w, int rank);
 void ftk_win_near_unlock(const struct ftk_win *w, int rank);
+/* The two words of a rank for meetings, and the number of the last meeting of this rank (meet.c).
+ * words, NULL: the memory of the rank is not mapped. */
+_Atomic uint64_t *ftk_win_near_words(const struct ftk_win *w, int rank);
+uint64_t *ftk_win_near_meetings(const struct ftk_win *w);
 /* MPI_Win_start has begun an epoch with a target. */
 void ftk_win_near_started(struct ftk_win *w, int target);
 /* A fence is over.  all_in: no rank has operations to apply in this fence. */

@@ -308,6 +308,10 @@ void ftk_win_near_forget(struct ftk_win *w);
 /* Do an operation whose arguments are right, without a message; *rc: its error.  False: it has to
  * go into the queue. */
 bool ftk_win_direct(struct ftk_win *w, const struct ftk_win_operation *o, int *rc);
+/* There is no set to go back to: all operations are messages. */
+bool ftk_win_is_in_set_up(void);
+/* The memory of a rank in this process, which asks for it; NULL: it is not known yet, or never. */
+char *ftk_win_find_memory(struct ftk_win *w, int target);
 /* MPI_Win_shared_query of a window without shared memory: where this process has the memory of a
  * rank.  size 0: it has none. */
 int ftk_win_direct_part(struct ftk_win *w, int rank, MPI_Aint *size, int *unit, void *baseptr);
