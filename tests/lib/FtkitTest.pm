@@ -37,9 +37,17 @@ if (%wanted) {
     *Test::Builder::diag = sub { return $skipped ? () : goto &$diag };
 }
 
-# The two tables of 2 MiB of Open MPI's agreement, which each rank reads at its end, are 1,000 pages of
-# 4 KiB: a tenth of the CPU time of a short job on a machine whose page faults are slow.
-$ENV{GLIBC_TUNABLES} //= 'glibc.malloc.hugetlb=1' if !all_cases();
+# Each job pays for page faults, which are slow on some machines.  Each rank reads two tables of 2 MiB
+# of Open MPI's agreement at its end.  They come from a heap that has large pages and one arena.
+# hwloc loads its plugins into each rank, and with them libxml2 and the library of CUDA; PMIx loads
+# a plugin that compresses.  No test needs these plugins.
+if (!all_cases()) {
+    $ENV{GLIBC_TUNABLES} //= join(':', map {"glibc.malloc.$_"} 'hugetlb=1', 'arena_max=1',
+        'mmap_threshold=16777216', 'top_pad=4194304');
+    $ENV{HWLOC_PLUGINS_PATH} //= '/nonexistent';
+    $ENV{PMIX_MCA_pcompress} //= '^zlib';
+    $ENV{PMIX_MCA_pcompress_base_silence_warning} //= 1;
+}
 
 # Limits of time are multiplied by this number, as scripts/guard does it: see scripts/pace.
 sub pace { return $ENV{FTKIT_TEST_PACE} // 1 }
