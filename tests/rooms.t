@@ -51,8 +51,15 @@ mkdir $here;
 mkdir "$here/build";
 system("cd '$top' && cp -a --parents Makefile lib include scripts tools tests/lib tests/mpi '$here/'") == 0
     or die "cp\n";
-system("cp -a '@{[build()]}/gen' '$here/build/' && cp '@{[build()]}/mpi.mk' '$here/build/'") == 0
-    or die "cp\n";
+system("cp -a '@{[build()]}/gen' '@{[build()]}/mpi.mk' '$here/build/'") == 0 or die "cp\n";
+# make compiles again what includes a table; beside each object are the names of the files it includes
+for my $objects (qw(rel flt)) {
+    system("cd '@{[build()]}' && cp -a --parents $objects/lib '$here/build/'") == 0 or die "cp\n";
+}
+my $made = $ENV{BUILD} // 'build';
+for my $d ($made eq 'build' ? () : split(/\n/, `find '$here/build' -name '*.d'`)) {
+    write_file($d, slurp($d) =~ s{(^|\s)\Q$made\E/}{$1build/}gr);
+}
 add_line('lib/core/schemes.h', 'BUDDY', q{X(TRIPLE, triple, 2, 0, ", in two buddies'")});
 add_line('lib/core/places.h', 'SHARED',
     'X(OBJECT, object, FTK_OUTLIVES_PROCESS | FTK_OUTLIVES_CONTEXT, ", as objects")');
