@@ -5,6 +5,7 @@
 #   make check      the tests
 #   make check-source  the part of make check that reads the sources or builds them in another way
 #   make check-long the long failure campaigns
+#   make lammps     LAMMPS, once, and an example that runs it (docs/lammps.md)
 #   make campaign   HOURS=1 of random jobs with faults; CASE=seed:number runs one (docs/reliability.md)
 #   make bench      benchmarks with their physical bounds
 #   make install    PREFIX=/usr/local, DESTDIR=
@@ -43,7 +44,7 @@ ifneq ($(filter-out clean help format,$(goals)),)
 include $(BUILD)/mpi.mk
 endif
 
-$(BUILD)/mpi.mk: scripts/deps scripts/openmpi scripts/mpi4py
+$(BUILD)/mpi.mk: scripts/deps scripts/openmpi scripts/source-package scripts/mpi4py
 	@mkdir -p $(BUILD)
 	@$(asked) scripts/deps >$@.tmp && mv $@.tmp $@
 
@@ -174,7 +175,7 @@ PROGRAM_SRC := $(filter-out $(if $(filter yes,$(METIS)),tools/cut_none.c,tools/c
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 MANUAL := $(BUILD)/manual
 
-.PHONY: all deps lib tests model fuzz fuzzers demo check check-source check-long campaign bench install lint layers format site clean help
+.PHONY: all deps lib tests lammps model fuzz fuzzers demo check check-source check-long campaign bench install lint layers format site clean help
 all: lib $(PROGRAM) $(MANUAL)/stamp $(EXAMPLES) $(FEXAMPLES) $(SHMEM_EXAMPLES)
 deps: $(BUILD)/mpi.mk
 	@sed -n 's/^# /ftkit: /p' $<
@@ -340,6 +341,22 @@ $(BUILD)/examples/%: examples/%.c $(BUILD)/libftkit.a
 $(BUILD)/flt-examples/%: examples/%.c $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(TEST_LIB) $(RUN_LIBS) $(TEST_LD) $(LDFLAGS)
+
+# an example that needs LAMMPS, which scripts/lammps builds once: no part of `make all`.  The second one has
+# fault points, for tests/long/lammps.t.
+LAMMPS = $(shell scripts/lammps --prefix $(MPICC))
+LAMMPS_CXX = $(MPICXX) -std=c++17 $(CC_OPT) -Wall -Wextra -Wno-missing-field-initializers -Iinclude \
+    -isystem $(LAMMPS)/include -MMD -MP -o $@ $<
+LAMMPS_LIBS = -L$(LAMMPS)/lib -Wl,-rpath,$(LAMMPS)/lib -llammps
+lammps: $(BUILD)/libftkit.a $(TEST_LIB)
+	scripts/lammps $(MPICC)
+	@$(MAKE) --no-print-directory $(BUILD)/lammps/melt $(BUILD)/flt-lammps/melt
+$(BUILD)/lammps/melt: examples/lammps/melt.cpp $(BUILD)/libftkit.a
+	@$(say) mkdir -p $(@D)
+	$(LAMMPS_CXX) $(LAMMPS_LIBS) $(BUILD)/libftkit.a $(PKG_LIBS) $(LDFLAGS)
+$(BUILD)/flt-lammps/melt: examples/lammps/melt.cpp $(TEST_LIB)
+	@$(say) mkdir -p $(@D)
+	$(LAMMPS_CXX) $(LAMMPS_LIBS) $(TEST_LIB) $(RUN_LIBS) $(LDFLAGS)
 
 # -J: module files of the examples stay apart from that of ftkit
 $(FEX)/example.o: examples/fortran/example.f90 $(BUILD)/mpi.mk
@@ -574,6 +591,6 @@ format:
 clean:
 	rm -rf $(BUILD)
 help:
-	@sed -n '2,18s/^# \{0,1\}//p' Makefile
+	@sed -n '2,19s/^# \{0,1\}//p' Makefile
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
