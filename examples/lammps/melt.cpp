@@ -36,6 +36,7 @@ struct app {
     void *lmp = nullptr;      // LAMMPS on comm
     std::vector<void *> left; // instances that an exception has left, until the next set
     bool saved = false;       // the coming ftkit_step() writes a set
+    int64_t logged = 0;       // bytes of the log, on rank 0: a rollback takes away what comes behind
 };
 
 // ---- LAMMPS ----------------------------------------------------------------------------------
@@ -111,14 +112,20 @@ static void save(app &a)
     ok = ok && (!a.again || copied(a, dir));
     if (ftkit_files_end(a.ft, "restart", ok) != FTKIT_OK)
         return stop(a, "ftkit_files_end");
+    if (a.log && a.rank == 0)
+        a.logged = int64_t(std::filesystem::file_size(a.log));
     a.saved = true;
 }
 
 // Whether ftkit_step() writes a set next.  With --again the program decides, otherwise ftkit.
 static bool due(app &a)
 {
-    if (!a.again)
-        return ftkit_due(a.ft) > 0;
+    if (!a.again) {
+        int rc = ftkit_due(a.ft);
+        if (rc < 0)
+            stop(a, "ftkit_due (the message log needs --again)");
+        return rc > 0;
+    }
     if (step(a) / a.chunk % a.every != 0 || step(a) >= a.steps)
         return false;
     if (ftkit_request(a.ft, 0) != FTKIT_OK)
@@ -148,10 +155,14 @@ static bool restored(app &a, int rc)
     a.lmp = nullptr;
     if (rc == FTKIT_NO_SET)
         return open(a, "");
-    if (ftkit_files_read(a.ft, "restart", dir, sizeof dir) == FTKIT_OK)
-        return open(a, std::string(dir) + "/restart.%");
-    stop(a, "ftkit_files_read");
-    return false;
+    if (ftkit_files_read(a.ft, "restart", dir, sizeof dir) != FTKIT_OK) {
+        stop(a, "ftkit_files_read");
+        return false;
+    }
+    bool good = open(a, std::string(dir) + "/restart.%");
+    if (good)
+        say(a.ft, rc, step(a));
+    return good;
 }
 
 // ---- The loop --------------------------------------------------------------------------------
@@ -175,19 +186,25 @@ static bool body(app &a, int rc)
 
 static int run(app &a)
 {
-    int rc, size;
+    int rc, size, rollbacks = 0;
     ftkit_bind_comm(a.ft, &a.comm);
     MPI_Comm_rank(a.comm, &a.rank);
     MPI_Comm_size(a.comm, &size);
-    if (ftkit_register_files(a.ft, "restart", nullptr, nullptr) < 0)
+    const char *log = a.rank == 0 ? a.log : nullptr;
+    if (ftkit_register_files(a.ft, "restart", nullptr, nullptr) < 0
+        || ftkit_register_offset(a.ft, "log", log, &a.logged) < 0)
         give_up(ftkit_detail(a.ft));
     while (ftkit_step(a.ft, &rc)) {
         bool done = false;
-        say(a.ft, rc, a.lmp ? step(a) : 0);
+        rollbacks += rc == FTKIT_ROLLED_BACK;
+        if (rc < 0)
+            say(a.ft, rc, 0);
         if (ftkit::escape(a.ft, [&] { done = body(a, rc); }) == FTKIT_OK && done)
             ftkit_end(a.ft);
     }
     say(a.ft, rc, a.lmp ? step(a) : 0);
+    if (rollbacks > 0)
+        printf("melt: rank %d: back %d times\n", a.rank, rollbacks);
     if (rc == FTKIT_OK && a.rank == 0)
         printf("melt: %d ranks, %d steps\n", size, step(a));
     if (rc == FTKIT_OK)
@@ -203,7 +220,7 @@ int main(int argc, char **argv)
         { "-k", "STEPS", "steps between two calls of ftkit (50)", 'i', &a.chunk, 1, INT_MAX },
         { "-i", "FILE", "input script of the first start (melt.start)", 't', &a.start, 0, 0 },
         { "-j", "FILE", "input script of each start (melt.settings)", 't', &a.settings, 0, 0 },
-        { "-o", "FILE", "LAMMPS appends its log to it", 't', &a.log, 0, 0 },
+        { "-o", "FILE", "the log of LAMMPS", 't', &a.log, 0, 0 },
         { "-c", "CONFIG", "configuration file of ftkit", 't', &a.config, 0, 0 },
         { "--again", "DIR", "after each set LAMMPS begins again from a copy of its files here, as the "
                             "message log needs", 't', &a.again, 0, 0 },
