@@ -2,12 +2,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The state of the simulation is LAMMPS' own: one restart file a rank, which write_restart makes in a
- * directory of ftkit in memory, and which read_restart reads after a failure.
+ * The state of the simulation is LAMMPS' own: one restart file a rank, which write_restart makes
+ * in a directory of ftkit in memory, and which read_restart reads after a failure.
  *
- * LAMMPS checks no error of MPI.  So all of its calls are made below ftkit::escape(): the first call of
- * MPI that fails because of a failure throws an exception, which leaves LAMMPS and ends in the loop.
- * The next ftkit_step() repairs the job, and a new instance of LAMMPS reads the files of the set.
+ * LAMMPS checks no error of MPI.  So all of its calls are made below ftkit::escape(): the first
+ * call of MPI that fails because of a failure throws an exception, which leaves LAMMPS and ends in
+ * the loop.  The next ftkit_step() repairs the job, and a new instance of LAMMPS reads the files of
+ * the set.
  *
  *     make lammps
  *     ftkit run -n 4 --spares 1 -- build/lammps/melt -o melt.log
@@ -36,7 +37,7 @@ struct app {
     void *lmp = nullptr;      // LAMMPS on comm
     std::vector<void *> left; // instances that an exception has left, until the next set
     bool saved = false;       // the coming ftkit_step() writes a set
-    int64_t logged = 0;       // bytes of the log, on rank 0: a rollback takes away what comes behind
+    int64_t logged = 0;       // bytes of the log, on rank 0: a rollback shortens it
 };
 
 // ---- LAMMPS ----------------------------------------------------------------------------------
@@ -222,10 +223,11 @@ int main(int argc, char **argv)
         { "-j", "FILE", "input script of each start (melt.settings)", 't', &a.settings, 0, 0 },
         { "-o", "FILE", "the log of LAMMPS", 't', &a.log, 0, 0 },
         { "-c", "CONFIG", "configuration file of ftkit", 't', &a.config, 0, 0 },
-        { "--again", "DIR", "after each set LAMMPS begins again from a copy of its files here, as the "
-                            "message log needs", 't', &a.again, 0, 0 },
+        { "--again", "DIR", "after each set LAMMPS begins again from a copy of its files here",
+            't', &a.again, 0, 0 },
         { "--every", "N", "with --again: a set each N calls", 'i', &a.every, 1, INT_MAX },
-        { "--pidfile", "PREFIX", "write pid and step of rank R to PREFIX.R", 't', &a.pidfile, 0, 0 },
+        { "--pidfile", "PREFIX", "write pid and step of rank R to PREFIX.R", 't', &a.pidfile, 0,
+            0 },
         { nullptr, nullptr, nullptr, 0, nullptr, 0, 0 },
     };
     char err[4200] = "";

@@ -1,6 +1,7 @@
-/* Kills a rank in one of its calls of MPI; to be preloaded.  FTKIT_TEST_KILL=RANK:CALL,... has ranks of
- * MPI_COMM_WORLD, and numbers of their calls from 1.  Counted are the calls that LAMMPS makes in its
- * runs and around its restart files.  MPI_Finalize() writes how many there were to standard error.
+/* Kills a rank in one of its calls of MPI; to be preloaded.  FTKIT_TEST_KILL=RANK:CALL,... has
+ * ranks of MPI_COMM_WORLD, and numbers of their calls from 1.  Counted are the calls that LAMMPS
+ * makes in its runs and around its restart files.  MPI_Finalize() writes how many there were to
+ * standard error.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
