@@ -134,12 +134,17 @@ static bool due(app &a)
     return true;
 }
 
-// The set that save() has prepared is there: no message arrives in what was left any more.
-static bool committed(app &a)
+static void close_left(app &a)
 {
     for (void *lmp : a.left)
         lammps_close(lmp);
     a.left.clear();
+}
+
+// The set that save() has prepared is there: no message arrives in what was left any more.
+static bool committed(app &a)
+{
+    close_left(a);
     if (!a.again)
         return true;
     lammps_close(a.lmp);
@@ -208,8 +213,9 @@ static int run(app &a)
         printf("melt: rank %d: back %d times\n", a.rank, rollbacks);
     if (rc == FTKIT_OK && a.rank == 0)
         printf("melt: %d ranks, %d steps\n", size, step(a));
-    if (rc == FTKIT_OK)
-        lammps_close(a.lmp);
+    if (a.lmp)
+        a.left.push_back(a.lmp);
+    close_left(a);
     return rc == FTKIT_OK || rc == FTKIT_HALT ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
