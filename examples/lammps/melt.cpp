@@ -93,14 +93,11 @@ static void stop(app &a, const char *what)
     ftkit_abort(a.comm, EXIT_FAILURE);
 }
 
-// The files of this rank that LAMMPS has written below --again, for the set.
-static bool copied(const app &a, const char *dir)
+// Copies a file that LAMMPS has written below --again.
+static bool copied(const app &a, const char *dir, const std::string &name)
 {
     std::error_code bad;
-    for (const std::string &name : { std::to_string(a.rank), std::string("base") })
-        if (name != "base" || a.rank == 0)
-            std::filesystem::copy_file(std::string(a.again) + "/restart." + name,
-                std::string(dir) + "/restart." + name, bad);
+    std::filesystem::copy_file(a.again + name, dir + name, bad);
     return !bad;
 }
 
@@ -110,7 +107,9 @@ static void save(app &a)
     if (ftkit_files_begin(a.ft, "restart", dir, sizeof dir) != FTKIT_OK)
         return stop(a, "ftkit_files_begin");
     bool ok = command(a, std::string("write_restart ") + (a.again ? a.again : dir) + "/restart.%");
-    ok = ok && (!a.again || copied(a, dir));
+    if (a.again)
+        ok = ok && copied(a, dir, "/restart." + std::to_string(a.rank))
+            && (a.rank != 0 || copied(a, dir, "/restart.base"));
     if (ftkit_files_end(a.ft, "restart", ok) != FTKIT_OK)
         return stop(a, "ftkit_files_end");
     if (a.log && a.rank == 0)
@@ -159,7 +158,7 @@ static bool restored(app &a, int rc)
     if (a.lmp)
         a.left.push_back(a.lmp);
     a.lmp = nullptr;
-    if (rc == FTKIT_NO_SET)
+    if (rc != FTKIT_ROLLED_BACK)
         return open(a, "");
     if (ftkit_files_read(a.ft, "restart", dir, sizeof dir) != FTKIT_OK) {
         stop(a, "ftkit_files_read");
@@ -176,10 +175,10 @@ static bool restored(app &a, int rc)
 // What stands between two calls of ftkit_step().  Returns whether all steps are done.
 static bool body(app &a, int rc)
 {
-    bool saved = a.saved;
+    bool begins = !a.lmp || rc == FTKIT_NO_SET || rc == FTKIT_ROLLED_BACK;
+    bool saved = a.saved && rc == FTKIT_OK;
     a.saved = false;
-    if (rc == FTKIT_NO_SET || rc == FTKIT_ROLLED_BACK ? !restored(a, rc)
-                                                      : saved && rc == FTKIT_OK && !committed(a))
+    if (begins ? !restored(a, rc) : saved && !committed(a))
         return false;
     note_pid(a.pidfile, a.rank, step(a));
     if (step(a) >= a.steps)
