@@ -94,6 +94,7 @@ static struct ftk_win *only_window(struct ftk_vcomm *vc)
     struct ftk_win *w = ftk_win_new();
     assert_non_null(w);
     w->vc = vc;
+    w->allocated = true;
     w->place = calloc((size_t)vc->size, sizeof *w->place);
     ftk_log.node = calloc((size_t)vc->size, sizeof *ftk_log.node);
     assert_true(w->place && ftk_log.node);
