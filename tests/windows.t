@@ -131,6 +131,19 @@ for my $p (@passive) {
     }
 }
 
+# ---- a rank that comes last to each fence
+
+{
+    my $p = { name => 'latecomer', steps => 20, args => [] };
+    for my $fault ('', sprintf('app.mid:%d:%d:kill', rand(4), 3 + rand(15))) {
+        my $k = logged($p, spares => $fault ? 1 : 0, env => { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' },
+            $fault ? (fault => $fault) : ());
+        my $kills = $fault ? 1 : 0;
+        like("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", qr/^$kills 0 OK step 20 hash \w+ 0 wrong/,
+            title($p) . ", $fault") or diag(substr($k->{log}, 0, 3000));
+    }
+}
+
 # ---- dynamic windows: a replacement has its memory at other addresses
 
 sub dynamic { return { name => 'dynamic', steps => 40, args => [ '-m', $_[0] ] } }

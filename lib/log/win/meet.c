@@ -14,6 +14,7 @@
 #include "log/log.h"
 #include "log/win/meet.h"
 #include "log/win/near.h"
+#include "log/win/passive.h"
 
 /* A rank looks at the words of all others, one by one. */
 enum { RANKS_MOST = 64 };
@@ -38,7 +39,8 @@ bool ftk_win_meet_is_agreed(const struct ftk_win *w)
     return w->near && *ftk_win_near_meetings(w) > 0;
 }
 
-static int await_word(const struct ftk_win *w, int rank, uint64_t number, uint64_t *word)
+static int await_word(
+    const struct ftk_win *w, int rank, uint64_t number, uint64_t *word, bool *has_looked)
 {
     enum { SPINS = 64 };
     unsigned turns = 0;
@@ -50,23 +52,28 @@ static int await_word(const struct ftk_win *w, int rank, uint64_t number, uint64
         *word = atomic_load_explicit(&words[number % 2], memory_order_acquire);
         if (*word >> 1 == number)
             break;
-        if (spins % SPINS == 0)
-            rc = ftk_log_progress(&turns);
+        if (spins % SPINS != 0)
+            continue;
+        *has_looked = true;
+        rc = ftk_log_progress(&turns);
     }
     return rc;
 }
 
+/* A rank that always comes last waits for nobody.  It looks at messages and failures as a flush
+ * does: another rank may wait for a message of this one, and the program for the other rank. */
 int ftk_win_meet(struct ftk_win *w, bool idle, bool *all_idle)
 {
     const uint64_t number = ++*ftk_win_near_meetings(w);
     uint64_t word = 0;
+    bool has_looked = false;
     int rc = MPI_SUCCESS;
     *all_idle = idle;
     atomic_store(&ftk_win_near_words(w, w->vc->rank)[number % 2], number << 1 | idle);
     (void)FTK_FAULT("win.meet");
     for (int i = 0; rc == MPI_SUCCESS && i < w->vc->size; i++) {
-        rc = await_word(w, i, number, &word);
+        rc = await_word(w, i, number, &word, &has_looked);
         *all_idle = *all_idle && (word & 1) != 0;
     }
-    return rc;
+    return rc == MPI_SUCCESS && !has_looked ? ftk_win_serve_sometimes(w) : rc;
 }

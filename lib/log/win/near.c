@@ -214,27 +214,35 @@ static void unmap(struct part *p)
     *p = (struct part){ 0 };
 }
 
-/* Map bytes of a file, at the addresses that are kept, if there are as many. */
+/* Map bytes of a file, at the addresses that are kept.  Not when their number is another one: the
+ * program may still have these addresses, so no other memory may come to them. */
 static bool map_part(struct part *p, int fd, size_t at, size_t bytes)
 {
-    if (p->bytes != bytes)
-        unmap(p);
+    if (p->bytes > 0 && p->bytes != bytes)
+        return false;
     void *to = mmap(
         p->at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (p->at ? MAP_FIXED : 0), fd, (off_t)at);
-    if (to == MAP_FAILED)
+    if (to == MAP_FAILED) {
+        unmap(p); /* the kernel may have done so */
         return false;
+    }
     *p = (struct part){ to, bytes };
     keep_apart(p);
     return true;
 }
 
-/* The file goes, and the addresses stay, without access or with memory of this process alone. */
+static bool replace(const struct part *p, int access)
+{
+    return mmap(p->at, p->bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+               -1, 0)
+           != MAP_FAILED;
+}
+
+/* The file goes, and the addresses stay, without access or with memory of this process alone.
+ * Where the kernel gives no memory, a use of the addresses is a signal. */
 static void keep_addresses(struct part *p, int access)
 {
-    if (p->bytes > 0
-        && mmap(p->at, p->bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-               -1, 0)
-               == MAP_FAILED)
+    if (p->bytes > 0 && !replace(p, access) && !replace(p, PROT_NONE))
         unmap(p);
 }
 
