@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "log/win/meet.h"
 #include "log/win/near.h"
 #include "log/win/passive.h"
 #include "log/win/share_file.h"
@@ -41,7 +42,7 @@ static void all_come(size_t words, int want, int memory)
 static int begin(void **state)
 {
     (void)state;
-    ctx = (struct ftkit_ctx){ 0 };
+    ctx = (struct ftkit_ctx){ .detect.watch = MPI_REQUEST_NULL };
     ftk_log = (struct ftk_log){ .ctx = &ctx, .phase = FTK_PHASE_NORMAL };
     return 0;
 }
@@ -88,9 +89,9 @@ static bool maps(struct ftk_win *w, uint64_t id, int fd)
 }
 
 /* A window of this rank and others, which have a byte each: the only one. */
-static struct ftk_win *only_window(struct ftk_vcomm *vc)
+static struct ftk_win *window_with(struct ftk_vcomm *vc, MPI_Aint own)
 {
-    const struct ftk_win_making nothing = { FTK_WIN_ALLOCATED, NULL, 0, 1, MPI_INFO_NULL };
+    const struct ftk_win_making making = { FTK_WIN_ALLOCATED, NULL, own, 1, MPI_INFO_NULL };
     struct ftk_win *w = ftk_win_new();
     assert_non_null(w);
     w->vc = vc;
@@ -100,8 +101,13 @@ static struct ftk_win *only_window(struct ftk_vcomm *vc)
     assert_true(w->place && ftk_log.node);
     for (int i = 1; i < vc->size; i++)
         w->place[i] = (struct ftk_win_place){ .size = 1, .unit = 1 };
-    assert_int_equal(ftk_win_near_make(w, vc->size, &nothing, true), MPI_SUCCESS);
+    assert_int_equal(ftk_win_near_make(w, vc->size, &making, true), MPI_SUCCESS);
     return ftk_wins = w;
+}
+
+static struct ftk_win *only_window(struct ftk_vcomm *vc)
+{
+    return window_with(vc, 0);
 }
 
 static void delete_only(struct ftk_win *w)
@@ -216,6 +222,38 @@ static void a_failure_ends_the_wait(void **state)
     delete_only(w);
 }
 
+/* ---- meetings ------------------------------------------------------------------------------ */
+
+/* The other rank is always there first, so this one waits for nobody.  It looks at messages. */
+static void the_last_one_looks(void **state)
+{
+    enum { FIRST = 2, MEETINGS = 200 };
+    static struct ftk_vcomm vc = { .context = CONTEXT, .size = 2, .state = FTK_VCOMM_LIVE };
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    bool idle = false;
+    int fd = -1;
+    (void)state;
+    struct ftk_win *w = window_with(&vc, 1);
+    assert_int_equal(ftk_share_file_make_sparse(2 * page, TOKEN, &fd), 0);
+    assert_false(ftk_win_meet_is_agreed(w));
+    ftk_win_near_asked(w, SOURCE);
+    assert_true(maps(w, w->id, fd));
+    assert_true(ftk_win_meet_is_ready(w));
+    ftk_win_meet_agree(w);
+    for (uint64_t i = FIRST; i < FIRST + MEETINGS; i++) {
+        ftk_win_near_words(w, SOURCE)[i % 2] = i << 1 | (i % 3 == 0);
+        assert_int_equal(ftk_win_meet(w, true, &idle), MPI_SUCCESS);
+        assert_int_equal(idle, i % 3 == 0);
+        assert_int_equal(ftk_win_near_words(w, 0)[i % 2], i << 1 | 1);
+    }
+    assert_true(w->turns >= MEETINGS / 64);
+    ftk_win_near_forget(w);
+    assert_false(ftk_win_meet_is_agreed(w));
+    assert_int_equal(ftk_win_near_words(w, 0)[0] | ftk_win_near_words(w, 0)[1], 0);
+    close(fd);
+    delete_only(w);
+}
+
 /* ---- many ranks ---------------------------------------------------------------------------- */
 
 /* All ranks have their memory in one file here.  Those behind the limit stay ranks of messages. */
@@ -283,6 +321,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(another_window_without_the_source, begin),
         cmocka_unit_test_setup(is_in_no_core_and_no_child, begin),
         cmocka_unit_test_setup(a_failure_ends_the_wait, begin),
+        cmocka_unit_test_setup(the_last_one_looks, begin),
         cmocka_unit_test_setup(more_ranks_than_mappings, begin),
         cmocka_unit_test_setup(more_windows_than_descriptors, begin),
     };
