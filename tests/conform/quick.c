@@ -1,7 +1,7 @@
 /* ranks: 1 3
  * teams: all
- * Operations of one item with a lock (MPI 4.0, 12.3.4): those of a predefined type, which may take a
- * shorter way, have the same outcome as those of a derived type of one such item, bit by bit.
+ * Operations of one item with a lock (MPI 4.0, 12.3.4): those of a predefined type, which may take
+ * a shorter way, have the same outcome as those of a derived type of one such item, bit by bit.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>

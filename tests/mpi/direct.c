@@ -20,8 +20,8 @@
  *
  * With made-fence and the like the window is of MPI_Win_create, on memory of MPI_Alloc_mem in a
  * region of the program.  Otherwise the cells are in no region: a set has the memory of the window.
- * A step passes app.mid once.  app.compute is where a rank changes and reads its own cells, and app.inflight
- * where rank 0 reads until rank 2 does something.
+ * A step passes app.mid once.  app.compute is where a rank changes and reads its own cells, and
+ * app.inflight where rank 0 reads until rank 2 does something.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE

@@ -1,8 +1,9 @@
-/* A rank that comes last to each fence of a window, and waits for nobody there, still handles messages.
+/* A rank that comes last to each fence of a window, and waits for nobody there, still handles
+ * messages.
  *
- * Ranks 0 and 1 have a window of their own, and meet in its fences until rank 2 has written into the
- * memory of rank 0.  For this rank 2 needs a lock of rank 0, by a message.  Rank 0 works between two
- * fences, so that it is the last one.
+ * Ranks 0 and 1 have a window of their own, and meet in its fences until rank 2 has written into
+ * the memory of rank 0.  For this rank 2 needs a lock of rank 0, by a message.  Rank 0 works
+ * between two fences, so that it is the last one.
  *
  * Fault points: app.step; app.mid once a step.
  *
@@ -70,8 +71,8 @@ static void work(void)
     while ((now.tv_sec - from.tv_sec) * 1000000000L + now.tv_nsec - from.tv_nsec < WORK_NS);
 }
 
-/* Rank 0 ends the fences of both when it has what rank 2 writes: it puts the number of the step and that
- * of the fences.  Rank 1 may see them one fence early. */
+/* Rank 0 ends the fences of both when it has what rank 2 writes: it puts the number of the step and
+ * that of the fences.  Rank 1 may see them one fence early. */
 static void meet(const struct foreign *f)
 {
     const uint64_t end = (uint64_t)f->step + 1;

@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Each rank has two words in its memory, for meetings of odd and of even numbers: the number, and
- * whether the rank is idle.  A rank writes its word, and waits until the words of all others have the
- * number.  It cannot be two meetings ahead of a rank, so no word is written again before all have
- * read it.
+ * whether the rank is idle.  A rank writes its word, and waits until the words of all others have
+ * the number.  It cannot be two meetings ahead of a rank, so no word is written again before all
+ * have read it.
  *
  * A rollback takes the memory of others away, and sets the own words to 0.  A rank says that it is
  * ready only behind that.  So no word is older than the agreement. */

@@ -28,8 +28,8 @@ char *ftk_win_near_memory(const struct ftk_win *w, int rank);
 bool ftk_win_near_may_ask(const struct ftk_win *w, int rank);
 void ftk_win_near_asked(struct ftk_win *w, int rank);
 bool ftk_win_near_is_asked(const struct ftk_win *w, int rank);
-/* The program gets the address of the mapped memory of a rank: until the window is gone nothing else
- * comes to it. */
+/* The program gets the address of the mapped memory of a rank: until the window is gone nothing
+ * else comes to it. */
 void ftk_win_near_show(struct ftk_win *w, int rank);
 /* A rank has answered where its memory is. */
 void ftk_win_near_offered(struct ftk_win *w, int rank, uint64_t address, uint64_t token);
