@@ -4,17 +4,9 @@
  * the log, with several teams each call is an error of MPI that names the key.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "conform.h"
+#include "errors.h"
 
 static int refused; /* locks are not possible */
-
-static int class_of(int rc)
-{
-    int class = -1;
-    OK(MPI_Error_class(rc, &class));
-    return class;
-}
-#define FAILS(class_, call) EQUAL(class_, class_of(call))
 
 static void refusals(MPI_Win win)
 {

@@ -6,17 +6,9 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "conform.h"
+#include "errors.h"
 
 enum { WORDS = 8, ITEMS = 5 };
-
-static int class_of(int rc)
-{
-    int class = -1;
-    OK(MPI_Error_class(rc, &class));
-    return class;
-}
-#define FAILS(class_, call) EQUAL(class_, class_of(call))
 
 static int target;
 static uint64_t *mine; /* [WORDS] of the window */

@@ -4,7 +4,7 @@
  * that is attached; errors of arguments and of epochs.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "conform.h"
+#include "errors.h"
 
 enum { COUNT = 64 };
 
@@ -26,14 +26,6 @@ static int on_delete(MPI_Win win, int key, void *value, void *extra)
     deleted++;
     return MPI_SUCCESS;
 }
-
-static int class_of(int rc)
-{
-    int class = -1;
-    OK(MPI_Error_class(rc, &class));
-    return class;
-}
-#define FAILS(class_, call) EQUAL(class_, class_of(call))
 
 /* ---- facts (12.2.6, 7.7) ------------------------------------------------------------- */
 

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "core/ftk.h"
-#include "core/hash.h"
 #include "log/win/alloc.h"
 #include "log/win/share_file.h"
 
@@ -72,18 +71,12 @@ static int map(struct block *b, uintptr_t at)
     return 0;
 }
 
-static uint64_t new_token(const struct block *b)
-{
-    const uint64_t seed[] = { (uint64_t)(uintptr_t)b, (uint64_t)getpid(), ftk_wall_ns() };
-    return ftk_xxh3(seed, sizeof seed) | 1;
-}
-
 /* 0 or errno. */
 static int fill(struct block *b, size_t bytes, uintptr_t at)
 {
     b->bytes = bytes;
     b->mapped = (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
-    b->token = new_token(b);
+    b->token = ftk_share_file_token((uint64_t)(uintptr_t)b);
     int err = FTK_FAULT("win.alloc");
     if (!err)
         err = ftk_share_file_make_sparse(page_bytes() + b->mapped, b->token, &b->fd);

@@ -30,7 +30,8 @@ static uintptr_t wanted(MPI_Info info)
     return errno == 0 && end != text && *end == '\0' && at % page == 0 ? (uintptr_t)at : 0;
 }
 
-/* With an address that cannot be had there is no other memory: the program would not use it. */
+/* If the wanted address is not free the call gives no other memory: the program would not use
+ * it. */
 int ftk_mpi_Alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr)
 {
     const uintptr_t at = wanted(info);

@@ -199,7 +199,7 @@ static int await_memory(struct ftk_win *w, int target)
     return rc == MPI_SUCCESS ? ftk_win_wait_for(w, target, w->passive->sent[target]) : rc;
 }
 
-static int find_memory(struct ftk_win *w, int rank, char **memory)
+static int address_of(struct ftk_win *w, int rank, char **memory)
 {
     int rc = MPI_SUCCESS;
     *memory = rank == w->vc->rank ? w->base : NULL;
@@ -225,7 +225,7 @@ int ftk_win_direct_part(struct ftk_win *w, int rank, MPI_Aint *size, int *unit, 
     int rc = MPI_SUCCESS, i = any ? 0 : rank;
     for (; rc == MPI_SUCCESS && !memory && i < (any ? w->vc->size : rank + 1); i++)
         if (w->place[i].size > 0)
-            rc = find_memory(w, i, &memory);
+            rc = address_of(w, i, &memory);
     if (rc != MPI_SUCCESS)
         return rc;
     *size = memory ? (MPI_Aint)w->place[i - 1].size : 0;

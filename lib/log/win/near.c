@@ -34,7 +34,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/hash.h"
 #include "core/memfd.h"
 #include "detect/detect.h"
 #include "log/win/alloc.h"
@@ -100,12 +99,6 @@ static size_t head_bytes(int n)
 
 /* ---- the own file -------------------------------------------------------------------- */
 
-static uint64_t new_token(const struct ftk_win *w)
-{
-    const uint64_t seed[] = { w->id, (uint64_t)getpid(), ftk_wall_ns() };
-    return ftk_xxh3(seed, sizeof seed) | 1;
-}
-
 /* 0 or errno. */
 static int map_file(int fd, size_t bytes, struct head **head)
 {
@@ -122,7 +115,7 @@ static void make_file(struct ftk_win *w, size_t bytes)
     struct ftk_win_near *d = w->near;
     int err = FTK_FAULT("win.file");
     if (!err)
-        err = ftk_share_file_make_sparse(bytes, new_token(w), &d->fd);
+        err = ftk_share_file_make_sparse(bytes, ftk_share_file_token(w->id), &d->fd);
     if (!err && (!ftk_share_file_may_stay(d->fd) || map_file(d->fd, bytes, &d->head) != 0)) {
         (void)close(d->fd); /* nothing was written by it */
         d->fd = -1;

@@ -5,7 +5,7 @@
  * An operation of a few bytes takes less time than the checks of rma.c and the cases of direct.c.
  * Here is the most frequent case alone: the target is locked, its memory is mapped, no operation on
  * it is under way, and the items are of one predefined type without gaps.  The rules are those of
- * direct.c; what differs in any point takes the long way. */
+ * direct.c.  Each other case takes the long way. */
 #include <string.h>
 
 #include "log/base/dtype.h"

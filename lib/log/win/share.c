@@ -25,7 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/hash.h"
 #include "detect/detect.h"
 #include "log/base/saved.h"
 #include "log/coll/coll.h"
@@ -219,12 +218,6 @@ int ftk_win_share_begin(struct ftk_win *w, int n)
     return MPI_SUCCESS;
 }
 
-static uint64_t new_token(const struct ftk_win *w)
-{
-    const uint64_t seed[] = { w->id, (uint64_t)getpid(), ftk_wall_ns() };
-    return ftk_xxh3(seed, sizeof seed) | 1;
-}
-
 /* Rank 0 makes the file; then the others open it. */
 static int map_all(struct ftk_win *w, struct fact *all)
 {
@@ -233,7 +226,7 @@ static int map_all(struct ftk_win *w, struct fact *all)
     struct fact mine = { 0 };
     int err = is_private ? map_private(s) : 0;
     if (!is_private && w->vc->rank == 0) {
-        mine.token = new_token(w);
+        mine.token = ftk_share_file_token(w->id);
         err = make_file(s, mine.token);
         mine.address = err ? 0 : ftk_share_file_address(s->fd);
     }

@@ -6,10 +6,18 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/ftk.h"
+#include "core/hash.h"
 #include "core/memfd.h"
 #include "share_file.h"
 
 #define NAME "ftkit-win"
+
+uint64_t ftk_share_file_token(uint64_t of)
+{
+    const uint64_t seed[] = { of, (uint64_t)getpid(), ftk_wall_ns() };
+    return ftk_xxh3(seed, sizeof seed) | 1; /* 0: no token */
+}
 
 static int begin(int made, uint64_t token, int *fd)
 {

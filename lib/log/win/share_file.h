@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A token for a file of this process; of: a number that tells the files of one moment apart. */
+uint64_t ftk_share_file_token(uint64_t of);
 /* A new file with memory for all its bytes.  Its first word is the token. */
 int ftk_share_file_make(size_t bytes, uint64_t token, int *fd);
 /* The same, with memory for a byte at its first use (core/memfd.h). */
