@@ -18,9 +18,9 @@
 
 #include "own.h"
 
-/* The memory is of MPI_Alloc_mem, so PEs of a node reach each other's without messages; where ftkit
- * has no such memory, it is private.  Its address is far from where programs, libraries and stacks
- * are. */
+/* The heap is memory of MPI_Alloc_mem, so PEs of a node reach the heaps of each other without
+ * messages.  Where ftkit has no such memory the heap is private.  Its address is far from
+ * programs, libraries and stacks. */
 #define ADDRESS ((uintptr_t)1 << 45)
 #define DEFAULT_SIZE ((size_t)64 << 20)
 #define GRAIN ((size_t)64) /* of blocks, and of the addresses that the program gets */
@@ -92,7 +92,7 @@ static bool get_of_mpi(size_t bytes)
         rc = MPI_Alloc_mem((MPI_Aint)bytes, info, (void *)&memory);
     MPI_Info_free(&info);
     const bool is_there = rc == MPI_SUCCESS && memory == (void *)ADDRESS;
-    if (rc == MPI_SUCCESS && !is_there) /* who does not know the key gives other memory */
+    if (rc == MPI_SUCCESS && !is_there) /* an MPI does not know the key */
         (void)MPI_Free_mem(memory);
     return is_there;
 }

@@ -3,7 +3,7 @@
  * Each rank has a queue of tasks in its window.  In a step most of the work is in the queue of one
  * rank.  A task of many leaves becomes two tasks in the queue of the rank that has it; a task of
  * one leaf is work.  A rank without tasks takes the oldest one of another rank by
- * MPI_Compare_and_swap.  Which rank does what depends on time; each leaf has to be done once a
+ * MPI_Compare_and_swap.  Time decides which rank does a task; each leaf has to be done once a
  * step.
  *
  * -s: number of leaves.  Fault points: app.mid once a step, app.inflight for each task: this
