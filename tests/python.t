@@ -59,12 +59,14 @@ ends('the job is lost, and restarts from files', [qw(21:1:kill)], spares => 0, r
     env => { FTKIT_CHECKPOINT_PERIOD => '4 calls', FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_RECOVER_SUPPLY => 'end',
         FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' }, like => [qr/restored set \d+ from files/]);
 
-my $heat = once('heat2d -n 40x30 -s 60', sub {
+# As many steps as let `ftkit run` see call 30 in time, on a busy machine too.
+my $steps = 4000;
+my $heat = once("heat2d -n 40x30 -s $steps", sub {
     my $j = job(program => "$build/flt-examples/heat2d", n => 2, spares => 0, keep => scratch() . '/heat', env => \%memory,
-        args => [ '-n', '40x30', '-s', 60, '-o', scratch() . '/heat/out' ]);
+        args => [ '-n', '40x30', '-s', $steps, '-o', scratch() . '/heat/out' ]);
     return $j->{result};
 });
-my $j = python_job("$top/examples/python/heat2d.py", [ '-n', '40x30', '-s', 60, '-o', 'OUT' ], n => 2,
+my $j = python_job("$top/examples/python/heat2d.py", [ '-n', '40x30', '-s', $steps, '-o', 'OUT' ], n => 2,
     run => [ '--no-relaunch', '--kill', 'rank 1 at call 30' ]);
 ok($j->{rc} == 0 && $j->{result} eq $heat && $j->{log} =~ /repaired in/, 'heat2d.py, with ftkit run --kill: the result of heat2d.c')
     or diag($j->{rc}, substr $j->{log}, 0, 5000);
