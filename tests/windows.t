@@ -488,7 +488,7 @@ sub direct_in {
     my $env = { %$all, FTKIT_CHECKPOINT_PERIOD => '5 calls' };
     my $trace = scratch() . '/trace';
     my %want; # the results by messages
-    my @ways = qw(fence pscw locks spin made-fence made-pscw made-locks);
+    my @ways = map { my $kind = $_; map {"$kind$_"} qw(fence pscw locks), $kind eq '' ? 'spin' : () } '', 'made-', 'shared-';
     for my $way (0 .. $#ways) {
         my $p = direct($ways[$way]);
         my $j = basis(sub { logged($p, spares => 0, env => $env, fault => 'win.file:*:*:EIO') });
@@ -498,6 +498,7 @@ sub direct_in {
         my @behind = $p->{args}[1] =~ /fence|pscw/ ? 'win.sent:1:*:late' : (); # it applies late
         my @more = ('', $late, 'win.map:1:*:EIO', 'win.map:2:1:EIO', 'win.offer:2:*:EIO', @behind);
         push(@more, 'win.alloc:2:*:EIO') if $ways[$way] =~ /^made-/;
+        my $is_shared = $ways[$way] =~ /^shared-/; # no repair before the first set
         for my $more (map { $more[$_] } grep { selected(3, $way, $_) } 0 .. $#more) {
             my $k = logged($p, spares => 0, env => { %$env, FTKIT_FAULT_TRACE => $trace },
                 $more ? (fault => $more) : ());
@@ -514,6 +515,7 @@ sub direct_in {
             my ($how, $rank) = ($p->{args}[1], int(rand(4)));
             my $point = one_of(qw(app.step app.mid win.direct win.direct), $how =~ /fence$/ ? 'win.meet' : ());
             my $fault = kill_at($point, $rank, $point =~ /direct|meet/ && $how !~ /locks$/ ? 6 : 35, 35);
+            $fault =~ s/^(app\.\w+:\d):1:/$1:2:/ if $is_shared;
             my $second = $i % 4 == 2 ? sprintf(',app.mid:%d:%d:kill', ($rank + 2) % 4, 1 + rand(35)) : '';
             my $k = logged($p, env => { %$env, @nodes }, spares => 2,
                 fault => "$fault$second" . ($i % 2 ? ",$late" : ''));
@@ -523,19 +525,28 @@ sub direct_in {
         }
     }
     is(memory_left(), 0, 'direct: no process has the memory any more');
-    for my $way (grep {/^made-/} @ways) {
-        is($want{$way}, $want{ $way =~ s/^made-//r }, "$way: memory of the program gives the same result");
+    for my $way (grep {/-/} @ways) {
+        is($want{$way}, $want{ $way =~ s/^\w+-//r }, "$way: the same result in other memory");
     }
 
     # a new process has direct operations, too
     my ($p, $k);
-    for my $way (qw(locks made-locks)) {
+    for my $way (qw(locks made-locks shared-locks)) {
         $p = direct($way);
         $k = logged($p, env => { %$env, FTKIT_FAULT_TRACE => $trace }, fault => 'app.mid:2:18:kill');
         is("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", "1 0 $want{$way}", title($p) . ': rank 2 is lost')
             or diag(substr($k->{log}, 0, 3000));
         cmp_ok(direct_in($trace, qr/rank 2 incarnation [1-9]\d*/), '>', 0, '... and its new process has direct operations')
             if -e $trace;
+    }
+
+    # before the first set: a new process gets the operations of the others from the log
+    for my $way (grep { all_cases() ? !/^shared-/ : /^(?:fence|made-locks)$/ } @ways) {
+        my $fault = sprintf('app.greeted:%d:1:kill', rand(4));
+        $p = direct($way);
+        $k = logged($p, env => $env, fault => $fault);
+        is("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", "1 0 $want{$way}", title($p) . ": $fault")
+            or diag(substr($k->{log}, 0, 3000));
     }
 
     # a large window of which the program uses little; a restore would write all of it

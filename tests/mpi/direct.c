@@ -19,9 +19,12 @@
  *   begun  the same, in the epoch of a fence
  *
  * With made-fence and the like the window is of MPI_Win_create, on memory of MPI_Alloc_mem in a
- * region of the program.  Otherwise the cells are in no region: a set has the memory of the window.
- * A step passes app.mid once.  app.compute is where a rank changes and reads its own cells, and
- * app.inflight where rank 0 reads until rank 2 does something.
+ * region of the program.  With shared-fence and the like it is of MPI_Win_allocate_shared.
+ * Otherwise the cells are in no region: a set has the memory of the window.  Set-up has operations,
+ * too: before the first set no rank can go back to them.
+ *
+ * Set-up passes app.greeted at its end, and a step passes app.mid once.  app.compute is where a rank
+ * changes and reads its own cells, and app.inflight where rank 0 reads until rank 2 does something.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -33,19 +36,19 @@
 #include "foreign.h"
 
 enum { ADDS = 40, WIDTH = 4, FEW_LOOKS = 24, WORK_MS = 100, LAST_COMPLETE = 6 };
-enum { TICKETS = 4, LARGE_BYTES = 32 << 20 };
+enum { GREETINGS = 4, TICKETS = 4, LARGE_BYTES = 32 << 20 };
 enum { FIRST = 700 }; /* not at the begin of a page */
 
 /* A block of memory of the window; offsets are in doubles. */
-enum { SUMS, WIDE = SUMS + 2 * WIDTH, COUNT = WIDE + 2, TURN, STEPS, CELLS };
+enum { SUMS, WIDE = SUMS + 2 * WIDTH, COUNT = WIDE + 2, TURN, STEPS, HELLO, CELLS };
 
 static struct {
     enum { FENCE, PSCW, LARGE, LOCKS, DRAW, WRONG, SPIN, LOCAL, WORK, OPEN, BEGUN } how;
     int cells; /* of this rank */
     double *x; /* [CELLS + cells + 2] of the window */
     double *next;
-    bool made;       /* the window is of MPI_Win_create ... */
-    double *room;    /* ... on this memory of MPI_Alloc_mem, from FIRST on */
+    enum { ALLOCATED, MADE, SHARED } kind;
+    double *room;    /* MADE: of MPI_Alloc_mem; the window begins at FIRST */
     uint64_t *state; /* registered: a hash, what is wrong, the result of a request */
     MPI_Win win;
     MPI_Group both; /* the neighbours */
@@ -60,9 +63,12 @@ static int prepare(struct foreign *f)
     static const char *const names[] = { "fence", "pscw", "large", "locks", "tickets", "wrong",
         "spin", "local", "work", "open", "begun" };
     int start;
-    w.made = f->variant && strncmp(f->variant, "made-", 5) == 0;
-    if (w.made)
-        f->variant += 5;
+    if (f->variant && strncmp(f->variant, "made-", 5) == 0)
+        w.kind = MADE;
+    else if (f->variant && strncmp(f->variant, "shared-", 7) == 0)
+        w.kind = SHARED;
+    if (w.kind != ALLOCATED)
+        f->variant = strchr(f->variant, '-') + 1;
     const int how = foreign_variant(f, names, sizeof names / sizeof *names);
     if (how < 0)
         return 1;
@@ -74,7 +80,7 @@ static int prepare(struct foreign *f)
 }
 
 /* Memory of MPI_Alloc_mem of which the window has the end; a set has the region. */
-static int make_window(struct foreign *f, MPI_Aint bytes)
+static int make_on_memory(struct foreign *f, MPI_Aint bytes)
 {
     int rc = MPI_Alloc_mem(FIRST * (MPI_Aint)sizeof *w.x + bytes, MPI_INFO_NULL, (void *)&w.room);
     if (rc != MPI_SUCCESS)
@@ -83,6 +89,34 @@ static int make_window(struct foreign *f, MPI_Aint bytes)
     if (ftkit_register(f->ft, "x", w.x, (size_t)bytes / sizeof *w.x, MPI_DOUBLE) != FTKIT_OK)
         return MPI_ERR_OTHER;
     return MPI_Win_create(w.x, bytes, sizeof *w.x, MPI_INFO_NULL, f->comm, &w.win);
+}
+
+static int make_window(struct foreign *f, MPI_Aint bytes)
+{
+    if (w.kind == MADE)
+        return make_on_memory(f, bytes);
+    return w.kind == SHARED
+               ? MPI_Win_allocate_shared(
+                   bytes, sizeof *w.x, MPI_INFO_NULL, f->comm, (void *)&w.x, &w.win)
+               : MPI_Win_allocate(bytes, sizeof *w.x, MPI_INFO_NULL, f->comm, (void *)&w.x, &w.win);
+}
+
+/* Each rank has the last greeting of the one before. */
+static double greeting(const struct foreign *f, int rank, int round)
+{
+    return (rank + f->nranks) % f->nranks + 100 * round;
+}
+
+static int greet(const struct foreign *f)
+{
+    int rc = MPI_Win_fence(0, w.win);
+    for (int i = 0; rc == MPI_SUCCESS && i < GREETINGS; i++) {
+        const double x = greeting(f, f->rank, i);
+        rc = MPI_Put(&x, 1, MPI_DOUBLE, (f->rank + 1) % f->nranks, HELLO, 1, MPI_DOUBLE, w.win);
+        if (rc == MPI_SUCCESS)
+            rc = MPI_Win_fence(i == GREETINGS - 1 ? MPI_MODE_NOSUCCEED : 0, w.win);
+    }
+    return rc;
 }
 
 static int connect_ranks(struct foreign *f)
@@ -97,9 +131,7 @@ static int connect_ranks(struct foreign *f)
     if (w.high != MPI_PROC_NULL)
         near[n++] = w.high;
     const MPI_Aint more = w.how == LARGE ? LARGE_BYTES : 0;
-    int rc = w.made ? make_window(f, bytes + more)
-                    : MPI_Win_allocate(
-                        bytes + more, sizeof *w.x, MPI_INFO_NULL, f->comm, (void *)&w.x, &w.win);
+    int rc = make_window(f, bytes + more);
     if (rc != MPI_SUCCESS)
         return 1;
     rc = MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN);
@@ -113,6 +145,8 @@ static int connect_ranks(struct foreign *f)
     rc |= MPI_Type_vector(WIDTH, 1, 2, MPI_DOUBLE, &w.odd);
     rc |= MPI_Type_commit(&w.odd);
     rc |= MPI_Barrier(f->comm);
+    rc |= greet(f);
+    (void)FTK_FAULT("app.greeted");
     return rc != MPI_SUCCESS;
 }
 
@@ -129,6 +163,13 @@ static void disconnect(void)
 static void note(uint64_t value)
 {
     w.state[0] = foreign_mix(w.state[0], value);
+}
+
+/* The other processes have no memory of this one in a rollback.  The file of MPI_Alloc_mem is this
+ * process's own, and that of MPI_Win_allocate_shared, with a head, stays. */
+static int own_mappings(void)
+{
+    return w.kind == MADE ? 2 : w.kind == SHARED ? 3 : 1;
 }
 
 /* ---- a halo -------------------------------------------------------------------------- */
@@ -335,7 +376,7 @@ static void locks(const struct foreign *f)
     requests(f, next);
     add(f);
     if (MPI_Barrier(f->comm) != MPI_SUCCESS) {
-        w.late += mappings() > 1 + w.made;
+        w.late += mappings() > own_mappings();
         return;
     }
     compute();
@@ -460,6 +501,7 @@ static void leave_open(const struct foreign *f)
 
 static void step(struct foreign *f)
 {
+    w.state[1] += w.x[HELLO] != greeting(f, f->rank - 1, GREETINGS - 1);
     if (w.how >= OPEN)
         leave_open(f);
     else if (w.how >= SPIN)

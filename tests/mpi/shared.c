@@ -209,17 +209,21 @@ static void make_another(struct foreign *f)
         *mine = f->step;
 }
 
-/* Files of shared memory that this process has mapped; two mappings of one may be in one line. */
+/* Files of shared memory that this process has mapped: of each the first page, and more of it.  Two
+ * mappings of one may be in one line.  Other files of windows have one page. */
 static int files(void)
 {
     enum { MOST = 64 };
-    unsigned long known[MOST], node;
+    const unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
+    unsigned long known[MOST], node, begin, end, at;
     char line[512];
     int n = 0;
     FILE *in = fopen("/proc/self/maps", "r");
     while (in && n < MOST && fgets(line, sizeof line, in)) {
         int i = 0;
-        if (!strstr(line, "/memfd:ftkit-win") || sscanf(line, "%*s %*s %*s %*s %lu", &node) != 1)
+        if (!strstr(line, "/memfd:ftkit-win")
+            || sscanf(line, "%lx-%lx %*s %lx %*s %lu", &begin, &end, &at, &node) != 4
+            || (at == 0 && end - begin <= page))
             continue;
         while (i < n && known[i] != node)
             i++;

@@ -5,7 +5,8 @@
  * Each rank has the memory of its part of MPI_Win_allocate in a file of its own (share_file.h).
  * Before the memory are words that the ranks of the node use together (head).  A window of
  * MPI_Win_create has these words alone in its file; they say where the memory is, if it is of
- * MPI_Alloc_mem (alloc.c).  An origin asks a target by a message for this file, and maps it when
+ * MPI_Alloc_mem (alloc.c).  So has a window of MPI_Win_allocate_shared, whose memory all ranks have
+ * mapped already (share.c).  An origin asks a target by a message for this file, and maps it when
  * the answer comes:
  *
  *     origin                       target
@@ -80,7 +81,8 @@ struct ftk_win_near {
         UNCOUNTED /* a fence had an error before its end: others may have counted it */
     } last;
     unsigned calls;     /* of ftk_win_near_looks() */
-    struct timespec at; /* the last one that has seen another time */
+    unsigned same_time; /* looks at the clock since the last one that has seen another time */
+    struct timespec at; /* the time of that one */
     struct peer peer[]; /* [n] */
 };
 
@@ -144,19 +146,28 @@ static int make_without(struct ftk_win *w, const struct ftk_win_making *a)
                : PMPI_Win_create(w->base, a->size, a->unit, a->info, MPI_COMM_SELF, &w->handle);
 }
 
+static int open_near(struct ftk_win *w, int n)
+{
+    struct ftk_win_near *d = calloc(1, sizeof *d + (size_t)n * sizeof d->peer[0]);
+    if (!d)
+        return MPI_ERR_NO_MEM;
+    d->n = n;
+    d->head_bytes = head_bytes(n);
+    d->pid = (uint32_t)getpid();
+    d->fd = -1;
+    w->near = d;
+    return MPI_SUCCESS;
+}
+
 int ftk_win_near_make(struct ftk_win *w, int n, const struct ftk_win_making *a, bool may_map)
 {
     const bool is_own = a->how == FTK_WIN_ALLOCATED;
     const size_t bytes = head_bytes(n) + (is_own ? pages((size_t)a->size) : 0);
     struct ftk_win_spot spot = { 0 };
     if (may_map && n > 1 && a->size < FTK_FAR) {
-        w->near = calloc(1, sizeof *w->near + (size_t)n * sizeof w->near->peer[0]);
-        if (!w->near)
-            return MPI_ERR_NO_MEM;
-        w->near->n = n;
-        w->near->head_bytes = head_bytes(n);
-        w->near->pid = (uint32_t)getpid();
-        w->near->fd = -1;
+        const int rc = open_near(w, n);
+        if (rc != MPI_SUCCESS)
+            return rc;
         if (a->size > 0 && (is_own || ftk_win_spot_of(w->base, (size_t)a->size, &spot)))
             make_file(w, bytes);
     }
@@ -166,14 +177,30 @@ int ftk_win_near_make(struct ftk_win *w, int n, const struct ftk_win_making *a, 
     return make_handle(w, bytes, a);
 }
 
+int ftk_win_near_make_words(struct ftk_win *w, int n, const struct ftk_win_making *a)
+{
+    if (n == 1)
+        return MPI_SUCCESS;
+    const int rc = open_near(w, n);
+    if (rc == MPI_SUCCESS && a->size > 0)
+        make_file(w, head_bytes(n));
+    return rc;
+}
+
 bool ftk_win_near_has_file(const struct ftk_win *w)
 {
     return w->near && w->near->head;
 }
 
+/* Whether the file of a rank has the memory of its part, too. */
+static bool files_have_memory(const struct ftk_win *w)
+{
+    return w->allocated && !w->shared;
+}
+
 void ftk_win_near_copy(const struct ftk_win *w, char *to, size_t bytes)
 {
-    if (ftk_win_near_has_file(w))
+    if (ftk_win_near_has_file(w) && files_have_memory(w))
         ftk_memfd_copy(w->near->fd, w->near->head_bytes, w->base, to, bytes);
     else
         memcpy(to, w->base, bytes);
@@ -188,7 +215,7 @@ static int mappings; /* of other ranks, of all windows */
 
 static size_t bytes_of(const struct ftk_win *w, int rank)
 {
-    return w->near->head_bytes + (w->allocated ? pages((size_t)w->place[rank].size) : 0);
+    return w->near->head_bytes + (files_have_memory(w) ? pages((size_t)w->place[rank].size) : 0);
 }
 
 /* The memory is that of another process: a core of this one, and a child of fork(), do not get it.
@@ -291,10 +318,13 @@ static bool map_peer(struct ftk_win *w, int rank, int fd)
     if (!map_part(&p->head_part, fd, 0, bytes_of(w, rank)))
         return false;
     p->head = (struct head *)(void *)p->head_part.at;
-    if (!w->allocated)
+    if (w->shared)
+        p->memory = ftk_win_shared_memory(w, rank);
+    else if (w->allocated)
+        p->memory = p->head_part.at + w->near->head_bytes;
+    else
         return map_spot(w, rank);
-    p->memory = p->head_part.at + w->near->head_bytes;
-    return true;
+    return p->memory != NULL;
 }
 
 /* A target without memory for this rank stays one whose operations are messages. */
@@ -395,8 +425,10 @@ void ftk_win_near_free(struct ftk_win *w)
 {
     struct ftk_win_near *d = w->near;
     let_all_go(w, NOTHING);
+    if (d && d->head && w->shared)
+        (void)munmap(d->head, d->head_bytes); /* an error leaks the mapping */
     if (d && d->fd >= 0)
-        (void)close(d->fd); /* the handle has the memory */
+        (void)close(d->fd); /* of other windows the handle has the mapping */
     free(d);
     w->near = NULL;
 }
@@ -481,16 +513,25 @@ static bool has_time_gone(struct timespec *at)
 }
 
 /* Few calls may take long, with the work of the program between them; and another rank may wait for
- * many quick ones.  So both count. */
+ * many quick ones.  So both count.  When many looks at the clock have seen the same time the calls
+ * are quick, and few of them look at it. */
 enum ftk_win_look ftk_win_near_looks(struct ftk_win *w)
 {
-    enum { EACH = 64 };
+    enum { EACH = 64, QUICK = 16, EACH_QUICK = 8 };
+    struct ftk_win_near *d = w->near;
     atomic_thread_fence(memory_order_seq_cst);
-    if (!w->near)
+    if (!d)
         return FTK_WIN_LOOK;
-    if (has_time_gone(&w->near->at))
+    d->calls++;
+    if (d->same_time == QUICK && d->calls % EACH_QUICK != 0)
+        return FTK_WIN_LOOK_NOT;
+    if (has_time_gone(&d->at)) {
+        d->same_time = 0;
         return FTK_WIN_LOOK_CLOSELY;
-    return ++w->near->calls % EACH == 0 ? FTK_WIN_LOOK : FTK_WIN_LOOK_NOT;
+    }
+    if (d->same_time < QUICK)
+        d->same_time++;
+    return d->calls % EACH == 0 ? FTK_WIN_LOOK : FTK_WIN_LOOK_NOT;
 }
 
 void ftk_win_near_opened(struct ftk_win *w, int rank, bool fetches)

@@ -398,7 +398,12 @@ int ftk_win_shared_load(struct ftk_win *w, const char *words, const char *from, 
     return meet(w, 1);
 }
 
-/* ---- the calls ----------------------------------------------------------------------- */
+/* ---- where the memory is --------------------------------------------------------------- */
+
+char *ftk_win_shared_memory(const struct ftk_win *w, int rank)
+{
+    return w->shared->head ? w->shared->memory + before(w, rank) : NULL;
+}
 
 /* A rank, or MPI_PROC_NULL: the first rank that has memory. */
 int ftk_win_shared_part(const struct ftk_win *w, int rank, MPI_Aint *size, int *unit, void *baseptr)

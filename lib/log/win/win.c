@@ -175,8 +175,8 @@ int ftk_win_delete(struct ftk_win *w, bool with_handle)
         ftk_win_forget(w);
     if (with_handle && w->handle != MPI_WIN_NULL)
         rc = PMPI_Win_free(&w->handle);
-    ftk_win_unshare(w);
     ftk_win_near_free(w);
+    ftk_win_unshare(w);
     free(w->place);
     free(w->queue);
     free(w->range);

@@ -296,7 +296,9 @@ int ftk_win_hold(MPI_Win handle, void *at, size_t bytes);
 /* The handle of a window of MPI_Win_create or MPI_Win_allocate with n ranks, and the memory of the
  * second one; MPI codes.  may_map: other ranks may map the memory. */
 int ftk_win_near_make(struct ftk_win *w, int n, const struct ftk_win_making *a, bool may_map);
-/* The memory stays with the handle. */
+/* The same of MPI_Win_allocate_shared, whose handle and memory share.c makes.  MPI codes. */
+int ftk_win_near_make_words(struct ftk_win *w, int n, const struct ftk_win_making *a);
+/* The memory stays with the handle.  Before ftk_win_unshare(). */
 void ftk_win_near_free(struct ftk_win *w);
 /* A rollback begins: other ranks have no memory in this process, so that of a lost one is free. */
 void ftk_win_near_let_go(struct ftk_win *w);
@@ -325,6 +327,8 @@ int ftk_win_share_begin(struct ftk_win *w, int n);
 int ftk_win_share(struct ftk_win *w);
 /* The memory stays with the handle, if there is one. */
 void ftk_win_unshare(struct ftk_win *w);
+/* The part of a rank; NULL: the memory of this process is private. */
+char *ftk_win_shared_memory(const struct ftk_win *w, int rank);
 /* Where a rank has its part; MPI codes. */
 int ftk_win_shared_part(
     const struct ftk_win *w, int rank, MPI_Aint *size, int *unit, void *baseptr);

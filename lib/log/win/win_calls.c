@@ -29,10 +29,13 @@ int ftk_win_make_own(struct ftk_win *w, int n, const struct ftk_win_making *a)
     w->allocated = a->how == FTK_WIN_ALLOCATED || a->how == FTK_WIN_ALLOCATED_SHARED;
     w->dynamic = a->how == FTK_WIN_DYNAMIC;
     w->base = a->base;
-    if (a->how == FTK_WIN_ALLOCATED_SHARED) /* ftk_win_share() makes the rest */
-        return ftk_win_share_begin(w, n);
-    int rc = w->dynamic ? PMPI_Win_create_dynamic(a->info, MPI_COMM_SELF, &w->handle)
-                        : ftk_win_near_make(w, n, a, ftk_win_is_one_team());
+    int rc = MPI_SUCCESS;
+    if (a->how == FTK_WIN_ALLOCATED_SHARED) { /* ftk_win_share() makes the rest */
+        rc = ftk_win_share_begin(w, n);
+        return rc == MPI_SUCCESS ? ftk_win_near_make_words(w, n, a) : rc;
+    }
+    rc = w->dynamic ? PMPI_Win_create_dynamic(a->info, MPI_COMM_SELF, &w->handle)
+                    : ftk_win_near_make(w, n, a, ftk_win_is_one_team());
     /* a new window has no name [MPI 7.8]; Open MPI has given it one */
     return rc == MPI_SUCCESS ? PMPI_Win_set_name(w->handle, "") : rc;
 }
@@ -218,14 +221,15 @@ int ftk_mpi_Win_get_group(MPI_Win win, MPI_Group *group)
     return ftk_win_end(w, rc);
 }
 
-/* The handle of a window of MPI_Win_allocate whose memory has a file is of MPI_Win_create. */
+/* The handle of a window whose memory has a file is of MPI_Win_create. */
 int ftk_mpi_Win_get_attr(MPI_Win win, int win_keyval, void *attribute_val, int *flag)
 {
-    static int flavor = MPI_WIN_FLAVOR_ALLOCATE; /* the program may keep a pointer to it */
+    /* the program may keep a pointer to them */
+    static int allocated = MPI_WIN_FLAVOR_ALLOCATE, shared = MPI_WIN_FLAVOR_SHARED;
     const struct ftk_win *w = win_keyval == MPI_WIN_CREATE_FLAVOR ? ftk_win_find(win) : NULL;
-    if (!w || !w->allocated || !ftk_win_near_has_file(w))
+    if (!w || !w->allocated || (!w->shared && !ftk_win_near_has_file(w)))
         return PMPI_Win_get_attr(win, win_keyval, attribute_val, flag);
-    *(int **)attribute_val = &flavor;
+    *(int **)attribute_val = w->shared ? &shared : &allocated;
     *flag = 1;
     return MPI_SUCCESS;
 }
