@@ -23,8 +23,9 @@
  * Otherwise the cells are in no region: a set has the memory of the window.  Set-up has operations,
  * too: before the first set no rank can go back to them.
  *
- * Set-up passes app.greeted at its end, and a step passes app.mid once.  app.compute is where a rank
- * changes and reads its own cells, and app.inflight where rank 0 reads until rank 2 does something.
+ * Set-up passes app.greeted at its end, and a step passes app.mid once.  app.compute is where a
+ * rank changes and reads its own cells, and app.inflight where rank 0 reads until rank 2 does
+ * something.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
