@@ -86,6 +86,18 @@ write_file(scratch() . '/page.py', $page);
 my $said = alone(scratch() . '/page.py');
 ok($? == 0 && $said =~ /^sum 0\.0$/m, 'the program of docs/python.md') or diag($said);
 
+# ---- pip -----------------------------------------------------------------------------------------
+
+SKIP: {
+    my $pip = "$python -m pip";
+    skip('no pip or no setuptools', 1) if system("$pip --version >/dev/null 2>&1 && $python -c 'import setuptools' 2>/dev/null") != 0;
+    my $dir = scratch() . '/pip';
+    my @install = ('--quiet', '--no-index', '--no-build-isolation', '--no-deps', '--target', "$dir/site", "$dir/source");
+    my $log = `mkdir $dir && cp -R $top/bindings/python $dir/source && $pip install @install 2>&1`;
+    my $where = `cd $dir && PYTHONPATH=$dir/site:\$PYTHONPATH LIBFTKIT=$build $python -c 'import ftkit; print(ftkit.__file__)' 2>&1`;
+    is($where, "$dir/site/ftkit/__init__.py\n", 'pip installs the module') or diag($log);
+}
+
 # ---- what is refused -----------------------------------------------------------------------------
 
 $said = alone("$top/tests/python/refused.py");
