@@ -8,6 +8,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
 use warnings;
+use File::Path qw(make_path);
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitTest;
@@ -62,21 +63,30 @@ sub outlives {
     my ($kills, $want, $like) = delete @o{qw(kills want like)};
     my $work = sprintf('%s/outlives%02d', $tmp, ++$number);
     my $killed = 0;
-    # a set that is waited for must come, however slow the files are
-    $o{env} = { %{ $o{env} // {} }, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' } if !ref($kills);
+    # a set that is waited for must come, however slow the files are; the next one is not written, and no
+    # step is left behind, before the kill
+    my $hang = "$work/hang";
+    my %wait = ref($kills) ? hold_ranks($work, @$kills) : (FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
+        LD_PRELOAD => build() . '/hang.so', FTKIT_TEST_HANG => $hang,
+        FTKIT_TEST_HANG_PATH => sprintf('set-%010d', $kills + 2));
+    make_path($work);
+    write_file($hang, '') if !ref($kills);
+    $o{env} = { %{ $o{env} // {} }, %wait };
     my $j = job(%o, keep => $work, program => "$examples/$program", timeout => 60,
         args => ['-o', "$work/out", '--pidfile', "$work/pid", @args],
         while => sub {
             if (!ref($kills)) {
                 my $set = sprintf('%s/*.ftkit/set-%010d/manifest', $work, $kills);
                 $killed = kill_mpirun($work) if await_file($set);
+                unlink($hang);
                 return;
             }
             my %dead;
             for (@$kills) {
                 kill_rank("$work/pid.$_->[0]", $_->[1], \%dead) or last;
-                $killed++;
+                release_ranks($work, $killed++);
             }
+            release_ranks($work);
         });
     my $planned = ref($kills) ? @$kills : 1;
     my @bad;
@@ -248,7 +258,7 @@ for my $p (['pipeline', 110, qw(-n 1200x500 -b 10 -d 6)], ['farm', 60, qw(-n 300
 # kill one of the processes; their number.
 sub kill_any {
     my ($program, $delay, $begun) = @_;
-    for (my $end = time() + 20; time() < $end; sleep(0.005)) {
+    for (my $end = time() + 20 * pace(); time() < $end; sleep(0.005)) {
         my @pids = grep { (readlink("/proc/$_/exe") // '') eq $program }
             map { m{(\d+)$} } glob('/proc/[0-9]*');
         next if !$begun->(@pids);

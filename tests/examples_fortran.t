@@ -67,14 +67,17 @@ sub run {
     my ($p, %o) = @_;
     my $kills = delete $o{kills} // [];
     my $killed = 0;
-    my $j = job(n => 4, timeout => 40, keep => sprintf('%s/run%03d', $tmp, ++$count),
+    my $work = sprintf('%s/run%03d', $tmp, ++$count);
+    $o{env} = { %{ $o{env} // {} }, hold_ranks($work, @$kills) } if @$kills;
+    my $j = job(n => 4, timeout => 40, keep => $work,
         program => "$build/flt-examples/fortran/$p->{name}", args => $p->{slow},
         while => sub {
             my %dead;
             for (@$kills) {
-                kill_rank("$_[0]/pid.$_->[0]", $_->[1], \%dead) or last;
-                $killed++;
+                kill_rank("$work/pid.$_->[0]", $_->[1], \%dead) or last;
+                release_ranks($work, $killed++);
             }
+            release_ranks($work);
         }, %o);
     ($j->{found}) = $j->{log} =~ tr/\0//dr =~ $p->{result};
     $j->{found} //= '';
@@ -152,10 +155,13 @@ for my $p (@programs[victims(3, 2)]) {
     my $want = $quick{ $p->{name} };
     my $mpirun = 0;
     my $set = 2 * between(1, 4);
+    my $hang = write_file("$tmp/hang", ''); # until the kill the next set is not written
     my $j = run($p, spares => 0, run => [],
-        env => { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' }, while => sub {
+        env => { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', LD_PRELOAD => "$build/hang.so",
+            FTKIT_TEST_HANG => $hang, FTKIT_TEST_HANG_PATH => sprintf('set-%010d', $set + 2) }, while => sub {
             my $manifest = sprintf('%s/*.ftkit/set-%010d/manifest', $_[0], $set);
             $mpirun = kill_mpirun($_[0]) if await_file($manifest);
+            unlink($hang);
         });
     ok($mpirun && $j->{rc} == 0 && $j->{found} eq $want && $j->{log} =~
         /restored set \d+ from files/, "$p->{name}: mpirun is killed, on from the files")

@@ -117,8 +117,12 @@ for my $second (qw(repair.spawn:1:1 repair.spawned:0:1 repair.spawned:1:1 repair
     my $whole = job(%o, args => [@args, '-o', 'field'], spares => 0);
     is($whole->{rc}, 0, 'heat2d without the log') or diag($whole->{log});
     my $killed = 0;
-    my $j = job(%o, run => ['--no-relaunch', '--log'], args => [@args, '-o', 'field'],
-        while => sub { $killed = kill_rank("$_[0]/pid.2", 120, {}) });
+    my $work = scratch() . '/heat2d';
+    my $j = job(%o, run => ['--no-relaunch', '--log'], args => [@args, '-o', 'field'], keep => $work,
+        env => { %{ $o{env} }, hold_ranks($work, [2, 120]) }, while => sub {
+            $killed = kill_rank("$work/pid.2", 120, {});
+            release_ranks($work);
+        });
     cmp_ok($killed, '>', 0, '... with it, and a rank is killed');
     is($j->{rc}, 0, '... ends well') or diag($j->{log});
     ok(-s "$j->{dir}/field" && slurp("$j->{dir}/field") eq slurp("$whole->{dir}/field"),

@@ -25,6 +25,7 @@
 #define OPENING_NS 5000000L /* length of a turn until the context is open: times begin there */
 #define CALL_NS 1000000L    /* while a fault waits for a call */
 #define LATE_S 5            /* a busy machine is not late by so much */
+#define DYING_S 10          /* a killed process is gone after that */
 #define TIME_MAX_S 1e9
 #define COUNT_MAX 1000000L
 
@@ -38,6 +39,8 @@ struct fault {
     uint64_t call;
     char region[64];  /* FLIP: of the program; "": of the set in memory */
     uint64_t request; /* FLIP: its number once the rank was asked, 0: not yet */
+    pid_t pid;        /* KILL_RANK: the process that was killed */
+    double killed_s;  /* ... and when */
 };
 
 /* --kill random:...: a process of exponential distances.  Only the next fault is in the list. */
@@ -279,12 +282,24 @@ static void injected(struct fault *f)
     ftk_run_facts->before_set += ftk_run_facts->set_s < 0;
 }
 
+/* Whether a process that an earlier fault has killed has not ended yet: two faults of a rank that
+ * are due at once are for two processes.  After DYING_S the number may be that of another one. */
+static bool is_dying(const struct ftk_kills *k, pid_t pid, double now)
+{
+    bool dying = false;
+    for (size_t i = 0; i < k->n; i++)
+        dying = dying || (k->v[i].pid == pid && now < k->v[i].killed_s + DYING_S);
+    return dying;
+}
+
 static void kill_rank(struct ftk_kills *k, struct fault *f)
 {
     char option[96];
     pid_t pid = ftk_carrier_find(f->who);
-    if (pid == 0 || kill(pid, SIGKILL) != 0)
+    if (pid == 0 || is_dying(k, pid, ftk_now_s()) || kill(pid, SIGKILL) != 0)
         return; /* it has just ended, or a repair replaces it: the next turn looks again */
+    f->pid = pid;
+    f->killed_s = ftk_now_s();
     option_of(f, option, sizeof option);
     ftk_run_say("killed rank %d (process %d) at %.3f s, after call %" PRIu64
                 " of ftkit_checkpoint; again: %s",

@@ -17,7 +17,7 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(job command builds survives in_turn in_any_order victims all_cases pairwise selected is_skipped chain basis of_all_jobs once reference
     build top slurp scratch events event_texts packages ulfm_only asleep_in_waits
-    nodes_possible own_mpi died_at_end near test_data write_file await_file process_of kill_rank
+    nodes_possible own_mpi died_at_end near test_data write_file await_file process_of kill_rank hold_ranks release_ranks
     kill_process kill_mpirun pace);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
@@ -403,6 +403,22 @@ sub kill_rank {
         return $dead->{$pid} = kill('KILL', $pid) ? $pid : 0;
     }
     return 0;
+}
+
+# For a job in this directory whose ranks write their steps to files pid.RANK: the environment with
+# which no process goes on behind any of the steps [RANK, STEP] before release_ranks().  What a test does at
+# a step is not too late then, however long the test itself has waited for the processor.
+sub hold_ranks {
+    my ($work, @at) = @_;
+    make_path($work);
+    my @list = map {"pid.$at[$_][0]:$at[$_][1]:" . write_file("$work/hold.$_", '')} 0 .. $#at;
+    return (LD_PRELOAD => "$build/hang.so", FTKIT_TEST_HOLD => join(',', @list));
+}
+
+# Let the processes go on from the step of this number, from 0; without a number, from all steps.
+sub release_ranks {
+    my ($work, $i) = @_;
+    return unlink(defined $i ? "$work/hold.$i" : glob("$work/hold.*"));
 }
 
 # The pid of the process with this rank in MPI_COMM_WORLD of the job that runs in the directory; 0:

@@ -1,9 +1,12 @@
 /* Programs with one mistake each, for `ftkit test`.
  *
- *     faulty MODE [STEPS [MS]]
+ *     faulty MODE [STEPS [MS [KILLS]]]
  *
  * Sums up a value that each step changes, and writes the sum to the file "result".  A step takes MS
- * milliseconds.  MODE is the mistake:
+ * milliseconds.  After the steps the program calls ftkit_checkpoint() until KILLS kills have been
+ * injected, however late `ftkit run` is: those that the output so far tells of, which is the file
+ * "log", or, in a directory kill-N of `ftkit test`, "../kill-N.err".  The undisturbed run of
+ * `ftkit test` has neither file.  MODE is the mistake:
  *
  *     none        there is none
  *     forgets     a variable that the next step needs is in no region
@@ -28,7 +31,7 @@ static double sum;        /* a region */
 static double growth = 1; /* a region, unless it is forgotten */
 static int step;          /* a region */
 static const char *mode = "none";
-static int steps = 40, ms = 10;
+static int steps = 40, ms = 10, kills;
 
 static int is(const char *what)
 {
@@ -43,6 +46,38 @@ static void compute(MPI_Comm comm)
     growth += step + 1; /* whole numbers: no sum depends on the order of the ranks */
     (void)MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, comm); /* a failure: ftkit */
     sum += all;
+}
+
+/* The output of the job so far, or NULL. */
+static FILE *open_output(void)
+{
+    char here[4096], path[4096];
+    FILE *f = fopen("log", "r");
+    const char *name = getcwd(here, sizeof here) ? strrchr(here, '/') : NULL;
+    if (f || !name || strncmp(name, "/kill-", 6) != 0)
+        return f;
+    snprintf(path, sizeof path, "..%.4000s.err", name);
+    return fopen(path, "r");
+}
+
+/* Whether a kill is to come.  Rank 0 looks; after a failure the answer of a rank is yes. */
+static int awaits_kill(MPI_Comm comm)
+{
+    const struct timespec t = { 0, 2000000 };
+    char line[1024];
+    int more = 1, n = 0, rank;
+    if (kills == 0)
+        return 0;
+    (void)nanosleep(&t, NULL);
+    MPI_Comm_rank(comm, &rank);
+    FILE *f = rank == 0 ? open_output() : NULL;
+    while (f && fgets(line, sizeof line, f))
+        n += strncmp(line, "ftkit run: killed", 17) == 0;
+    if (rank == 0)
+        more = f && n < kills;
+    if (f)
+        (void)fclose(f);
+    return MPI_Bcast(&more, 1, MPI_INT, 0, comm) != MPI_SUCCESS || more;
 }
 
 static int write_result(int rank)
@@ -92,6 +127,7 @@ int main(int argc, char **argv)
     mode = argc > 1 ? argv[1] : mode;
     steps = argc > 2 ? atoi(argv[2]) : steps;
     ms = argc > 3 ? atoi(argv[3]) : ms;
+    kills = argc > 4 ? atoi(argv[4]) : kills;
     MPI_Init(&argc, &argv);
     if (is("plain"))
         return plain();
@@ -104,6 +140,8 @@ int main(int argc, char **argv)
         while (rc == FTKIT_ROLLED_BACK && is("hangs"))
             (void)pause();
         if (step >= steps) {
+            if (awaits_kill(comm))
+                continue;
             rc = ftkit_finish(ft);
             if (rc == FTKIT_ROLLED_BACK)
                 continue;
