@@ -54,8 +54,9 @@ sub heat
 {
     my ($mode, %o) = @_;
     my ($peer, @args) = @$mode;
+    my $kills = grep { $_ eq '--kill' } @{ $o{run} // [] };
     return peer_job($peer, 'heat', args => \@args, %o,
-        env => { %{ $o{env} // {} }, $peer eq 'fti' ? (FTKIT_CHECKPOINT_PERIOD => '5 calls') : () });
+        env => { %{ $o{env} // {} }, PLATE_KILLS => $kills, $peer eq 'fti' ? (FTKIT_CHECKPOINT_PERIOD => '5 calls') : () });
 }
 
 # ---- calls
@@ -152,7 +153,7 @@ sub all_lost
     my ($mode) = @_;
     my $call = 5 + int rand 4;
     my $j = heat($mode, run => [map { ('--kill', "rank $_ at call $call") } 0 .. $n - 1],
-        env => { FTKIT_RECOVER_SUPPLY => 'end' });
+        env => { FTKIT_RECOVER_SUPPLY => 'end', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' });
     my $restarts = () = $j->{log} =~ /rank \d restarts at step/g;
     ok($j->{rc} == 0 && $restarts >= $n && $j->{log} =~ /restored set \d+ from files in \S*\/sets/
             && has_result($j), "@$mode: all ranks are lost at call $call")
@@ -174,7 +175,8 @@ sub refused
 sub without_files
 {
     my ($peer) = @_;
-    my $j = heat([$peer, 'away'], spares => 1, run => ['--no-relaunch', '--kill', 'rank 1 at call 5']);
+    my $j = heat([$peer, 'away'], spares => 1, run => ['--no-relaunch', '--kill', 'rank 1 at call 5'],
+        env => $peer eq 'fti' ? { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' } : {}); # VeloC can ask for the end
     ok($j->{log} =~ /a checkpoint is in memory: / && $j->{log} =~ /1 rank replaced/ && has_result($j)
             && $j->{log} !~ /no checkpoint/, "$peer: a loss after an error of files")
         or diag("exit code $j->{rc}, want $want\n", substr($j->{log}, 0, 6000));

@@ -94,10 +94,8 @@ int main(int argc, char **argv)
         if (change < 1e-9)
             break;
         step++;
-        if (away && step == 20) {
-            nanosleep(&(struct timespec){ 0, 300000000 }, NULL);
+        if (away && step == 20)
             plate_files(argv[1], 0);
-        }
         if (!top && !snapshot && step % 5 == 0)
             NEED(FTI_DONE, FTI_Checkpoint(1, 4)); /* always the same id */
     }

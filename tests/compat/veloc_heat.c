@@ -58,6 +58,18 @@ static void load(int version, int parts)
     NEED(VELOC_Restart_end(1));
 }
 
+/* Wait until no file is written any more: whether the last one has failed. */
+static int files_failed(void)
+{
+    int rc;
+    while ((rc = VELOC_Checkpoint_finished()) != VELOC_SUCCESS
+           && plate_said("VELOC_Checkpoint_finished: ") == 0)
+        plate_doze(5);
+    if (rc != VELOC_SUCCESS)
+        printf("finished: %d\n", rc);
+    return rc != VELOC_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     int rank, size, everyone = 1, sum;
@@ -79,7 +91,7 @@ int main(int argc, char **argv)
     NEED(VELOC_Mem_protect(2, &change, 1, sizeof change));
     const int careless = argc > 2 && strcmp(argv[2], "careless") == 0;
     const int misfit = argc > 2 && strcmp(argv[2], "misfit") == 0;
-    const int away = argc > 2 && strcmp(argv[2], "away") == 0 && rank == 0;
+    int away = argc > 2 && strcmp(argv[2], "away") == 0 && rank == 0;
     int version = careless ? VELOC_FAILURE : VELOC_Restart_test("heat", 0);
     if (misfit && version > 0) {
         NEED(VELOC_Mem_protect(1, u, CELLS - 1, sizeof *u));
@@ -95,17 +107,19 @@ int main(int argc, char **argv)
     while (step < STEPS) {
         if (top && step > 0 && step % 5 == 0)
             save(0);
-        if (away && step == 13)
+        if (away && step == 13) {
+            while (VELOC_Checkpoint_finished() != VELOC_SUCCESS)
+                plate_doze(5);
             plate_files(argv[1], 1);
+        }
         double mine = plate_step(u, old, MPI_COMM_WORLD);
         MPI_Allreduce(&mine, &change, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         if (change < 1e-9)
             break;
         step++;
-        if (away && step == 20) {
-            nanosleep(&(struct timespec){ 0, 300000000 }, NULL);
-            printf("finished: %d\n", VELOC_Checkpoint_finished());
+        if (away && step >= 20 && step % 5 == 0 && files_failed()) {
             plate_files(argv[1], 0);
+            away = 0;
         }
         if (!top && step % 5 == 0)
             save(parts);
