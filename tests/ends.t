@@ -138,13 +138,16 @@ like($j->{log}, qr/because mpirun was killed by signal 9 \(Killed\) before any c
 # ---- a spawned process whose repair was given up ------------------------------------------------
 # It hangs before it has joined.  Here any program with the library stands for it.
 my $stray = 0;
-$j = ends('close', fault => 'app.tail:0:1:slow', while => sub {
+$j = ends('close', fault => 'app.tail:0:1:stop', while => sub {
         my ($work) = @_;
-        await_file("$work/default.ftkit/owner");
-        my $number;
-        ($number) = slurp("$work/default.ftkit/owner") =~ /^job = (\w+)$/m until $number;
+        await_file("$work/faults");
+        my ($number) = slurp("$work/default.ftkit/owner") =~ /^job = (\w+)$/m;
         $stray = fork() // die("fork: $!\n");
-        return if $stray;
+        if ($stray) { # the job goes on when it is there
+            select(undef, undef, undef, 0.005) until (readlink("/proc/$stray/exe") // '/sleep') =~ m{/sleep$};
+            kill('CONT', process_of($work, 0));
+            return;
+        }
         local %ENV = (%ENV, LD_PRELOAD => build() . '/libftkit.so', FTKIT_SPAWNED => $number);
         exec('sleep', 600) or POSIX::_exit(127);
     });

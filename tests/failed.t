@@ -50,6 +50,7 @@ sub tells
     return $j;
 }
 
+my %soon = (FTKIT_RECOVER_TIMEOUT => int(2 * pace()) . 's');
 my $team = { FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'all' };
 tells('nothing is lost', [], [], spares => 0);
 tells('a signal', [[1, 0, $signal, 9]], [1, 9]);
@@ -58,9 +59,9 @@ tells('rank 0', [[0, 0, $signal, 9]], [0, 9]);
 tells('exit', [[3, 0, $exit, 3]], [3, 'exit']);
 tells('quick_exit', [[3, 0, $exit, -1]], [3, 'quick']);
 tells('_exit without MPI_Finalize', [[1, 0, $exit, 0]], [1, '_exit'],
-    env => { FTKIT_RECOVER_TIMEOUT => '2s' });
+    env => {%soon});
 tells('a process that stands still', [[2, 0, $stuck, 0]], [2, 'stop'],
-    env => { FTKIT_RECOVER_TIMEOUT => '2s' });
+    env => {%soon});
 tells('ftkit_abort after a signal', [[1, 0, $signal, 9], [3, 0, $abort, 7]], [1, 9, 3, 'abort']);
 tells('two at once', [[0, 0, $signal, 9], [3, 0, $exit, 3]], [0, 9, 3, 'exit']);
 tells('a substitute is lost, too', [[1, 0, $signal, 9], [1, 1, $signal, 9]], [1, '9x']);

@@ -21,6 +21,15 @@ my %two = (%each, FTKIT_TOPOLOGY_RANKS_PER_NODE => 2); # two nodes of two ranks:
 my $items = 50_000;    # 0.4 MB a rank
 my %slow = (FTKIT_LEVEL_HDF5_BANDWIDTH => '2MB'); # of a node: the 4 ranks take 0.8 s
 
+# The environment in which calls with such a path wait while a file exists (see lib/hang.c).
+my $hangs = 0;
+sub hang {
+    my ($path) = @_;
+    return (LD_PRELOAD => build() . '/hang.so', FTKIT_TEST_HANG => scratch() . '/hang' . ++$hangs,
+        FTKIT_TEST_HANG_PATH => $path);
+}
+my %second = hang('set-0000000002');
+
 # The complete sets in a directory, all their bytes checked, and what else is there.
 sub sets {
     my ($dir) = @_;
@@ -46,21 +55,24 @@ sub works {
 
 my $events = scratch() . '/events';
 works('more sets are due than can be written: they wait for a later one', 'postpone',
-    'complete 7 1', env => { %each, LD_PRELOAD => build() . '/hang.so', FTKIT_TEST_HANG => scratch() . '/postponed',
-        FTKIT_TEST_HANG_PATH => 'default.ftkit', FTKIT_REPORT_EVENTS => $events });
+    'complete 7 1', env => { %each, hang('default.ftkit'), FTKIT_REPORT_EVENTS => $events });
 like(event_texts($events), qr/set 2 is not written to the file system: an earlier one still is/,
     '... and the event log says so');
-works('closing waits', 'close', 'complete 1');
-# the directory of a later set is there, as if it had been left unfinished, with a part of a rank that is none now
+works('closing waits', 'close', 'complete 1', env => { %each, %slow, hang('set-0000000001') });
+# the directory of a later set is there, as if it had been left unfinished, with a part of a rank that is
+# none now; the set before is not complete until then
 my $remains;
-works('a set that is asked for waits for the one before', 'request', 'complete 2 1', while => sub {
+my %first = hang('manifest');
+works('a set that is asked for waits for the one before', 'request', 'complete 2 1',
+    env => { %each, %slow, %first }, while => sub {
     my ($work) = @_;
-    await_file("$work/default.ftkit/set-0000000001"); # its flush takes 0.8 s
+    await_file("$work/default.ftkit/set-0000000001");
     mkdir("$work/made") or die("$work/made: $!\n");
     write_file("$work/made/$_", 'old') for qw(unfinished part-00007.h5);
     my $set = "$work/default.ftkit/set-0000000002";
     rename("$work/made", $set) or die("$set: $!\n");
     $remains = "$set/part-00007.h5";
+    unlink($first{FTKIT_TEST_HANG});
 });
 ok(is_skipped() || ($remains && !-e $remains), '... what is left of a set is removed before the set is made');
 works('HDF5 calls and forks of the program meanwhile', 'busy', 'complete 1');
@@ -68,10 +80,10 @@ works('fork() does not wait for a slow disk, and its child may exit()', 'fork', 
     fault => 'h5.part.fsync:0:1:slow');
 works('the program changes its directory', 'chdir', 'complete 1',
     env => { %each, FTKIT_LEVEL_HDF5_DIRECTORY => '.' });
-works('two writers on two nodes', 'request', 'complete 2 1', env => { %two, %slow });
+works('two writers on two nodes', 'request', 'complete 2 1', env => { %two, %slow, %second });
 {
     my $j = works('two writers on a node', 'request', 'complete 2 1',
-        env => { %each, %slow, FTKIT_LEVEL_HDF5_WRITERS => 2 });
+        env => { %each, %slow, %second, FTKIT_LEVEL_HDF5_WRITERS => 2 });
     is(join(' ', map { /part-0*(\d+)\.h5$/ ? $1 : () } sort(glob("$j->{dir}/default.ftkit/set-0000000002/*"))),
         '0 2', '... these ranks have written');
 }
@@ -79,9 +91,9 @@ works('... of which the second has no space', 'other', 'complete 4 1',
     env => { %each, FTKIT_LEVEL_HDF5_WRITERS => 2, FTKIT_LEVEL_HDF5_BANDWIDTH => '10MB' },
     fault => 'h5.part.fsync:2:2:ENOSPC');
 works('one writer per rank where memory cannot be shared', 'request', 'complete 2 1',
-    env => { %each, %slow }, fault => 'ring.make:0:1:ENOSPC');
+    env => { %each, %slow, %second }, fault => 'ring.make:0:1:ENOSPC');
 works('a rank that cannot join writes for itself', 'request', 'complete 2 1',
-    env => { %each, %slow }, fault => 'ring.join:2:1:EACCES');
+    env => { %each, %slow, %second }, fault => 'ring.join:2:1:EACCES');
 for my $how (['no helper thread', 'flush.thread:3:*:ENOMEM'],
     ['an HDF5 that is not thread-safe', 'h5.threadsafe:*:*:EIO']) {
     my $j = works("$how->[0]: the program waits", 'time', 'complete 3 2', fault => $how->[1],
@@ -106,10 +118,13 @@ for my $nodes (1, 2) {
 for my $env (\%each, \%two) {
     my $early;
     my $writers = $env == \%two ? 2 : 1;
-    my $j = flush('idle', env => { %$env, %slow }, while => sub {
+    my %hang = hang('set-0000000001');
+    write_file($hang{FTKIT_TEST_HANG}, '');
+    my $j = flush('idle', env => { %$env, %hang }, while => sub {
         my ($work) = @_;
         await_file("$work/idle.$_") for 0 .. 3;
         $early = -e "$work/default.ftkit/set-0000000001/manifest";
+        unlink($hang{FTKIT_TEST_HANG});
         await_file("$work/default.ftkit/set-0000000001/manifest");
         kill_mpirun($work);
     });
@@ -184,14 +199,16 @@ sub mounted {
     my $dir = sprintf('%s/%s', scratch(), $name =~ s/\W+/-/gr);
     mkdir($dir) or die;
     return if system("mount -t tmpfs -o size=$size none '$dir' 2>/dev/null");
-    my @solver = ('-d', 5, '-n', 60_000, '-s', 60);
+    my @solver = ('-d', 5, '-n', 60_000, '-s', 150);
     my $want = reference(4, @solver);
     my $out = scratch() . '/out.mounted';
     unlink($out);
-    my $j = job(env => { %each, FTKIT_LEVEL_HDF5_DIRECTORY => $dir }, args => ['-o', $out, @solver],
-        while => sub {
-            my ($own) = @_;
-            $work->($dir, sub { await_line($own, $error) });
+    # the error comes behind step 20, and its end before step 130
+    my $own = "$dir.job";
+    my $j = job(env => { %each, FTKIT_LEVEL_HDF5_DIRECTORY => $dir, hold_ranks($own, [0, 20], [0, 130]) }, keep => $own,
+        args => ['-o', $out, '-p', 'pid', @solver], while => sub {
+            $work->($dir, sub { release_ranks($own, 0); await_line($own, $error) });
+            release_ranks($own);
         });
     my $sets = sets($dir);
     system("umount -l '$dir'");
@@ -221,8 +238,10 @@ SKIP: {
         system("mount -o remount,rw '$dir'");
     });
 }
-survives('the directory vanishes', env => \%each, faults => 0,
-    solver => ['-d', 5, '-s', 100], like => qr/storage I\/O error|no such/i, while => sub {
+my $vanished = scratch() . '/vanished';
+my $no_directory = qr/storage I\/O error|no such/i;
+survives('the directory vanishes', env => { %each, hold_ranks($vanished, [0, 30], [0, 150]) }, faults => 0,
+    solver => ['-d', 5, '-s', 200], command => ['-p', 'pid'], like => $no_directory, while => sub {
         my ($work) = @_;
         await_file("$work/default.ftkit/set-*/manifest");
         my $away = 0; # the writer may make the directory again at each moment
@@ -230,9 +249,11 @@ survives('the directory vanishes', env => \%each, faults => 0,
         my $file;
         1 while !open($file, '>', "$work/default.ftkit") && $put_away->(); # nor can it be made again
         close($file) or die;
-        sleep(0.15);
+        release_ranks($vanished, 0);
+        await_line($work, $no_directory);
         unlink("$work/default.ftkit");
         1 while !rename("$work/away0", "$work/default.ftkit") && $put_away->();
+        release_ranks($vanished);
     });
 
 # ---- a file system that does not answer ------------------------------------------------
@@ -250,7 +271,9 @@ sub count_events
 for my $case ([1, \%each], [0, \%each], [2, \%two]) {
     my ($rank, $env) = @$case;
     my $log = scratch() . "/silent.$rank";
-    my $hang = scratch() . "/hang.$rank";
+    my $hold = scratch() . "/silent.hold.$rank";
+    my %hang = hang('default.ftkit');
+    my $hang = $hang{FTKIT_TEST_HANG};
     my @seen;
     my $await = sub {
         my ($what, $event, $of, $n) = @_;
@@ -259,20 +282,20 @@ for my $case ([1, \%each], [0, \%each], [2, \%two]) {
         }
     };
     my $j = survives("a file system that does not answer, and rank $rank dies", faults => 0,
-        timeout => 60, solver => ['-d', 10, '-s', 400], env => { %$env, FTKIT_REPORT_EVENTS => $log,
-            LD_PRELOAD => build() . '/hang.so', FTKIT_TEST_HANG => $hang,
-            FTKIT_TEST_HANG_PATH => 'default.ftkit' },
+        timeout => 60, solver => ['-d', 10, '-s', 300], command => ['-p', 'pid'],
+        env => { %$env, FTKIT_REPORT_EVENTS => $log, %hang, hold_ranks($hold, [0, 20], [0, 100]) },
         like => qr/warning: .*rank \d: the file system of \S+ has not answered for \d+ s.*answers again/s,
         while => sub {
             my ($work) = @_;
             await_file("$work/default.ftkit/set-*/manifest");
             write_file($hang, '');
             my $sets = count_events($log, 'set', 0);
+            release_ranks($hold, 0);
             $await->('sets', 'set', 0, $sets + 8);
             kill('KILL', process_of($work, $rank));
+            release_ranks($hold);
             $await->('repair', 'restore', $rank, 2);
-            $sets = count_events($log, 'set', 0);
-            $await->('more sets', 'set', 0, $sets + 8);
+            $await->('more sets', 'set', 0, 110); # there was none behind step 101
             for (my $end = time() + 20 * pace(); time() < $end; sleep(0.1)) {
                 last if grep { slurp($_) =~ /has not answered/ } glob("$log/*.jsonl");
             }
@@ -369,7 +392,7 @@ torn('the replacement dies in the next flush', 'flush.block:1:3:kill,flush.begin
     spares => 2);
 torn('replaced by a spawned process', 'flush.block:2:3:kill', spares => 0);
 torn('stopped while handing over', 'flush.block:2:3:stop', spares => 1,
-    env => { FTKIT_RECOVER_TIMEOUT => '2s' });
+    env => { FTKIT_RECOVER_TIMEOUT => int(2 * pace()) . 's' });
 
 # the program goes on with fewer ranks
 {
@@ -395,14 +418,16 @@ for my $i ($seed .. $seed + (all_cases() ? 4 : 1)) {
     my $killed = 0;
     my $set = 0;
     my $env = $i % 2 ? \%each : \%two;
+    my $hold = scratch() . "/lost.hold.$i";
     survives(sprintf('the job is killed %.3f s after the first set (seed %d)', $pause, $i),
-        env => { %$env, FTKIT_LEVEL_HDF5_BANDWIDTH => '30MB' }, run => [], faults => 0,
-        timeout => 90, solver => ['-d', 10, '-n', 60_000, '-s', 50],
+        env => { %$env, FTKIT_LEVEL_HDF5_BANDWIDTH => '30MB', hold_ranks($hold, [0, 40]) }, run => [], faults => 0,
+        timeout => 90, solver => ['-d', 10, '-n', 60_000, '-s', 50], command => ['-p', 'pid'],
         like => qr/restored set \d+ from files/, while => sub {
             my ($work) = @_;
             await_file("$work/default.ftkit/set-*/manifest");
             sleep($pause);
             $killed = kill_mpirun($work);
+            release_ranks($hold);
             ($set) = sets($work) =~ /^complete (\d+)/;
         });
     ok($killed && $set, '... and what was complete then is whole: set ' . ($set // 'none'));

@@ -4,9 +4,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <hdf5.h>
 #include <mpi.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,16 +86,32 @@ static void touch(const char *name)
     CHECK(f && fclose(f) == 0);
 }
 
+/* From now on calls with a path that has FTKIT_TEST_HANG_PATH wait (see lib/hang.c). */
+static void stall(void)
+{
+    const char *hang = getenv("FTKIT_TEST_HANG");
+    if (rank == 0 && hang)
+        touch(hang);
+    MPI_Barrier(comm);
+}
+
+/* They wait no longer; the test may have seen to that before. */
+static void answer(void)
+{
+    const char *hang = getenv("FTKIT_TEST_HANG");
+    MPI_Barrier(comm);
+    CHECK(rank != 0 || !hang || unlink(hang) == 0 || errno == ENOENT);
+}
+
 /* ---- modes --------------------------------------------------------------------------- */
 
 /* A set is begun, then nobody calls ftkit any more. */
 static void run_idle(void)
 {
     CHECK(save() == FTKIT_OK);
-    int early = complete(1);
     char name[32];
     snprintf(name, sizeof name, "idle.%d", rank);
-    CHECK(early == 0);
+    CHECK(query().durable == 0);
     touch(name);
     for (;;)
         pause();
@@ -109,16 +127,17 @@ static void run_verify(void)
         printf("verified round %d\n", round_);
 }
 
-/* How long the file system takes, told by the waits of three sets. */
+/* How long the file system takes, told by the waits of three sets, and thrice the least time of
+ * their calls. */
 static void run_time(void)
 {
-    double waited = 0, called = 0;
+    double waited = 0, called = 1e9;
     for (int i = 0; i < 3; i++) {
         double t0 = now_s();
         CHECK(save() == FTKIT_OK);
         double t1 = now_s();
         CHECK(ftkit_wait(ft) == FTKIT_OK);
-        called += t1 - t0;
+        called = 3 * (t1 - t0) < called ? 3 * (t1 - t0) : called;
         waited += now_s() - t0;
         CHECK(complete((uint64_t)round_) && query().durable == (uint64_t)round_);
     }
@@ -131,17 +150,12 @@ static void run_time(void)
  * not answer meanwhile (see lib/hang.c). */
 static void run_postpone(void)
 {
-    const char *hang = getenv("FTKIT_TEST_HANG");
-    CHECK(hang);
-    if (rank == 0)
-        touch(hang);
-    MPI_Barrier(comm);
+    stall();
     for (int i = 0; i < 6; i++)
         CHECK(save() == FTKIT_OK);
     CHECK(query().committed == 6 && query().durable == 0 && query().flushing == 1);
     CHECK(query().memory_bytes >= 3 * (size_t)items * sizeof *x); /* one is held */
-    MPI_Barrier(comm);
-    CHECK(rank != 0 || unlink(hang) == 0);
+    answer();
     CHECK(ftkit_wait(ft) == FTKIT_OK);
     CHECK(complete(1) && !complete(2) && !complete(6) && query().durable == 1);
     CHECK(save() == FTKIT_OK); /* still due */
@@ -150,14 +164,18 @@ static void run_postpone(void)
     CHECK(query().memory_bytes < 3 * (size_t)items * sizeof *x);
 }
 
-/* What the program asks for waits for what is being written. */
+/* What the program asks for waits for what is being written, slowly.  If the file system does not
+ * answer for the second set, this set is still being written then. */
 static void run_request(void)
 {
+    const char *path = getenv("FTKIT_TEST_HANG_PATH");
+    const bool second = path && strstr(path, "set-0000000002");
+    stall();
     CHECK(save() == FTKIT_OK);
-    CHECK(!complete(1));
     CHECK(ftkit_request(ft, 1) == FTKIT_OK);
     CHECK(save() == FTKIT_OK);
-    CHECK(complete(1) && !complete(2));
+    CHECK(complete(1) && (!second || query().durable == 1));
+    answer();
     CHECK(ftkit_wait(ft) == FTKIT_OK);
     CHECK(complete(2));
 }
@@ -176,8 +194,10 @@ static void run_lost(void)
 /* Closing waits. */
 static void run_close(void)
 {
+    stall();
     CHECK(save() == FTKIT_OK);
-    CHECK(!complete(1));
+    CHECK(query().durable == 0);
+    answer();
 }
 
 /* Wait until no rank writes any more; of_other: but rank 0, which waits for the part of a rank that

@@ -3,7 +3,8 @@
  * -s is the size of the registered data of a rank in MiB.
  *
  *   -m apart  (default) as above
- *   -m sleep  ... and rank 2 sleeps for 5 s before its second call
+ *   -m sleep  ... and rank 2 sleeps before its second call, until ranks 0 and 1 have made 80 steps
+ *             more, or for 30 s
  *   -m even   each rank calls in each step
  *
  * -i: each rank adds a line "longest SECONDS steps N copy SECONDS first SECONDS cut N waits N gap
@@ -19,7 +20,7 @@
 #define _GNU_SOURCE
 #include "foreign.h"
 
-enum { WORDS = 4, SLEEPER = 2, SLEEP_S = 5, TURNS = 5 };
+enum { WORDS = 4, SLEEPER = 2, AWAKE = 80, SLEEP_S = 30, TURNS = 5 };
 
 static struct {
     bool even, sleeps;
@@ -90,6 +91,29 @@ static void step(struct foreign *f)
     g.cut += is_open(f, false);
 }
 
+/* The steps that a rank has begun, as its file of -w says. */
+static int begun(const struct foreign *f, int rank)
+{
+    char path[512];
+    int n = 0;
+    snprintf(path, sizeof path, "%s.%d", f->watch, rank);
+    FILE *in = fopen(path, "r");
+    for (int c; in && (c = fgetc(in)) != EOF;)
+        n += c == '\n';
+    if (in)
+        (void)fclose(in);
+    return n;
+}
+
+static void sleep_long(const struct foreign *f)
+{
+    const int before[SLEEPER] = { begun(f, 0), begun(f, 1) };
+    const double end = ftk_now_s() + SLEEP_S;
+    while (
+        ftk_now_s() < end && (begun(f, 0) < before[0] + AWAKE || begun(f, 1) < before[1] + AWAKE))
+        usleep(20000);
+}
+
 /* Rank 2 learns in calls of MPI that a set waits for this rank. */
 static void wake_up(struct foreign *f)
 {
@@ -104,7 +128,7 @@ static int call(struct foreign *f)
 {
     if (g.sleeps && f->rank == SLEEPER && g.calls == 1) {
         g.slept[0] = ftk_now_s();
-        sleep(SLEEP_S);
+        sleep_long(f);
         g.slept[1] = ftk_now_s();
         wake_up(f);
     }
