@@ -103,9 +103,9 @@ ok($one->{rc} == 0 && 4 == (() = $one->{end} =~ /, program 0 of 1, sea:/g) && $o
     my $gone = scratch() . '/gone';
     mkdir $gone or die "mkdir: $!\n";
     my $j = coupled(spares => 0, env => $memory, second => ['--wdir', $gone, $b, 'b', 5],
-        fault => 'ckpt.begin:0:2:slow,ckpt.begin:2:3:kill',
-        while => sub { my ($work) = @_; await_file("$work/faults*"); rmdir $gone or die "rmdir: $!\n" });
-    ok($j->{rc} == 137 && $j->{end} eq '' && @{ $j->{faults} } == 2
+        fault => 'ckpt.begin:0:2:hold,ckpt.begin:2:3:kill',
+        while => sub { my ($work) = @_; await_held($work); rmdir $gone or die "rmdir: $!\n"; let_go($work) });
+    ok($j->{rc} == 137 && $j->{end} eq '' && @{ $j->{faults} } == 1
             && $j->{log} =~ /error: .*the working directory of the program is missing on node .*every node needs this directory/,
         'no replacement in another directory than its program') or diag("rc $j->{rc}\n$j->{log}");
     $j = coupled(spares => 0, env => $memory, second => ['--wdir', $gone, $b, 'b', 5]);

@@ -51,25 +51,20 @@ survives("three nodes, large messages, rank $_", n => 6, spares => 3, run => \@t
     for all_cases() ? (0, 3, 5) : 3;
 # ranks 0 and 1 with a spare on the first of two nodes
 survives('all working ranks of a node at once', spares => 2, run => \@two, faults => 2,
-    env => \%memory, fault => 'app.mid:0:9:kill,app.mid:1:9:kill', like => qr/2 ranks repl/);
+    env => \%memory, fault => 'app.mid:0:9:kill2,app.mid:1:9:kill2', like => qr/2 ranks repl/);
 # all processes of a node but its daemon, killed from outside in one moment
 my $gone = 0;
 survives('a node with its spares at once', n => 4, spares => 4, run => \@two, faults => 0,
-    env => \%memory, solver => ['-d', '10', '-s', '60', '-p', 'pid'],
+    env => \%memory, solver => ['-p', 'pid'], fault => 'app.step:0:15:hold',
     like => qr/2 ranks replaced/, while => sub {
         my ($work) = @_;
-        my $end = time() + 30;
-        while (time() < $end && !$gone) {
-            my ($pid, $step) = split(' ', slurp("$work/pid.0"));
-            if (($step // 0) >= 25) {
-                my $node = readlink("/proc/$pid/ns/uts");
-                my @victims = grep { (readlink("/proc/$_/ns/uts") // '') eq $node
-                    && (readlink("/proc/$_/exe") // '') =~ /solver$/ }
-                    map { m{(\d+)$} } glob('/proc/[0-9]*');
-                $gone = kill('KILL', @victims);
-            }
-            select(undef, undef, undef, 0.01);
-        }
+        await_held($work) or return;
+        my ($pid) = split(' ', slurp("$work/pid.0"));
+        my $node = readlink("/proc/$pid/ns/uts");
+        my @victims = grep { (readlink("/proc/$_/ns/uts") // '') eq $node
+            && (readlink("/proc/$_/exe") // '') =~ /solver$/ }
+            map { m{(\d+)$} } glob('/proc/[0-9]*');
+        $gone = kill('KILL', @victims);
     });
 is($gone, 4, 'four processes of the node were killed');
 for my $point (qw(repair.shrink repair.census repair.build repair.agree repair.agreed)) {

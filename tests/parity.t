@@ -36,14 +36,14 @@ survives("the first set, rank $_", env => \%xor, fault => "app.mid:$_:2:kill") f
 
 # two of a group of four at once, every pair; then the other two
 for my $p (([0, 1, 2, 3], [0, 2, 1, 3], [0, 3, 1, 2])[victims(3, 1)]) {
-    my @kills = map { sprintf('app.compute:%d:%d:kill', $p->[$_], $_ < 2 ? 13 : 24) } 0 .. 3;
+    my @kills = map { sprintf('app.compute:%d:%d:kill%d', $p->[$_], $_ < 2 ? (13, 2) : (24, 4)) } 0 .. 3;
     survives("ranks $p->[0] and $p->[1] at once, then $p->[2] and $p->[3]", env => \%rs, %four,
         fault => join(',', @kills));
 }
 my @pairs = map { my $i = $_; map { [$i, $_] } $i + 1 .. 3 } 0 .. 2;
 for my $p (@pairs[victims(6, 1)]) {
     my %two = (spares => 2, faults => 2,
-        fault => "app.compute:$p->[0]:13:kill,app.compute:$p->[1]:13:kill");
+        fault => "app.compute:$p->[0]:13:kill2,app.compute:$p->[1]:13:kill2");
     survives("ranks @$p at once, more than XOR stands: the files", %two,
         env => { %xor, FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 sets',
             FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' },
@@ -68,10 +68,10 @@ for my $rank (all_cases() ? (0, 4, 7) : 7) {
 survives('a node of three, each in another group', n => 8, spares => 4, faults => 3,
     like => $rebuilt,
     env => { %xor, FTKIT_LEVEL_MEMORY_GROUP => 3, FTKIT_TOPOLOGY_RANKS_PER_NODE => 3 },
-    fault => 'app.mid:3:9:kill,app.mid:4:9:kill,app.mid:5:9:kill');
+    fault => 'app.mid:3:9:kill3,app.mid:4:9:kill3,app.mid:5:9:kill3');
 survives('groups of two are copies', n => 6, spares => 2, faults => 2, like => $rebuilt,
     env => { %xor, FTKIT_LEVEL_MEMORY_GROUP => 2 },
-    fault => 'app.mid:0:9:kill,app.mid:4:9:kill');
+    fault => 'app.mid:0:9:kill2,app.mid:4:9:kill2');
 
 # other supplies
 survives("spawn: killed at $_", spares => 0, like => qr/spawning 1 process/,

@@ -39,13 +39,13 @@ survives('... and a relaunch finishes it', spares => 1, run => [], faults => 2,
     fault => 'app.mid:0:7:kill,app.mid:1:14:kill', like => qr/restored set \d+ from files/);
 survives('an idle spare dies: nobody rolls back, and the run goes on for much longer than the timeout',
     spares => 2, env => { %memory, FTKIT_RECOVER_TIMEOUT => '1s' },
-    solver => ['-d', '100'], fault => 'spare.nap:5:3:kill',
+    solver => ['-d', '100'], fault => 'spare.nap:5:3:kill,app.step:0:5:after1',
     unlike => qr/repaired|ending the job/);
 survives('a spawned replacement is stopped', spares => 0, faults => 2,
     env => { %memory, FTKIT_RECOVER_TIMEOUT => '3s' },
     fault => 'app.mid:1:9:kill,app.step:1:3:stop@1', like => qr/has been stopped for/);
 survives('an idle spare dies, then a rank', spares => 2, env => \%memory, faults => 2,
-    solver => ['-d', '10'], fault => 'spare.nap:5:3:kill,app.mid:1:20:kill');
+    fault => 'spare.nap:5:3:kill,app.step:1:20:after1,app.mid:1:20:kill');
 survives('a spare dies as it is called', spares => 2, env => \%memory, faults => 2,
     fault => 'app.mid:1:7:kill,repair.census:4:2:kill');
 
@@ -103,7 +103,7 @@ unlike($events, qr/the file system/, '... nothing else was read');
 remove_tree(scratch() . '/events');
 survives('both buddies lost: from the files', spares => 2, env => { %files,
         FTKIT_REPORT_EVENTS => scratch() . '/events' },
-    faults => 2, fault => 'app.mid:2:13:kill,app.mid:3:13:kill');
+    faults => 2, fault => 'app.mid:2:13:kill2,app.mid:3:13:kill2');
 $events = event_texts(scratch() . '/events');
 like($events, qr/: set \d+: rank $_ from the file system$/m, "... rank $_ read them")
     for (2, 3);
@@ -113,24 +113,24 @@ like($events, qr/: set \d+: rank $_ from its own memory$/m, "... rank $_ read no
 # at once.  Simulated nodes of 3 processes: ranks 0 1 / 2 3, a spare on each
 my %nodes = (FTKIT_TOPOLOGY_RANKS_PER_NODE => 3);
 survives('two ranks of one node at once', spares => 2, env => { %memory, %nodes },
-    faults => 2, fault => 'app.mid:0:7:kill,app.mid:1:7:kill', like => qr/2 ranks replaced/);
+    faults => 2, fault => 'app.mid:0:7:kill2,app.mid:1:7:kill2', like => qr/2 ranks replaced/);
 survives("two ranks that are not buddies ($_->[0], $_->[1])", spares => 2,
     env => { %memory, %nodes }, faults => 2,
-    fault => "app.mid:$_->[0]:9:kill,app.mid:$_->[1]:9:kill")
+    fault => "app.mid:$_->[0]:9:kill2,app.mid:$_->[1]:9:kill2")
     for (([0, 3], [1, 2], [2, 3])[victims(3, 1)]);
 survives("both buddies ($_->[0], $_->[1]): back to the files", spares => 2,
     env => { %files, %nodes }, faults => 2,
-    fault => "app.mid:$_->[0]:9:kill,app.mid:$_->[1]:9:kill", like => qr/from files/)
+    fault => "app.mid:$_->[0]:9:kill2,app.mid:$_->[1]:9:kill2", like => qr/from files/)
     for (([0, 2], [1, 3])[victims(2, 1)]);
 $j = job(spares => 2, env => { %memory, %nodes },
-    fault => 'app.mid:0:9:kill,app.mid:2:9:kill');
+    fault => 'app.mid:0:9:kill2,app.mid:2:9:kill2');
 ok($j->{rc} != 0 && $j->{log} =~ /there are no files, and no copy .* segments of ranks 0 and 2$/m,
     'both buddies and no files: a clear end') or diag($j->{log});
 survives('a node with all its processes', n => 6, spares => 3, faults => 4,
     env => { %memory, FTKIT_TOPOLOGY_RANKS_PER_NODE => 3 },
-    fault => 'app.mid:0:9:kill,app.mid:1:9:kill,spare.nap:6:1:kill,app.mid:1:2:kill@1');
+    fault => 'app.mid:0:9:kill3,app.mid:1:9:kill3,spare.nap:6:1:kill3,app.mid:1:2:kill@1');
 survives('ring map', spares => 2, env => { %memory, FTKIT_LEVEL_MEMORY_MAP => 'ring' },
-    faults => 2, fault => 'app.mid:0:7:kill,app.mid:2:7:kill');
+    faults => 2, fault => 'app.mid:0:7:kill2,app.mid:2:7:kill2');
 
 # the replacement or its buddy next
 survives("then the replacement, $_ steps later", spares => 2, env => \%memory, faults => 2,
@@ -160,23 +160,25 @@ for my $point (qw(repair.corrupt restore.corrupt)) {
 survives('both buddies lost, the segment of another rank corrupt: it reads the file too',
     spares => 2, env => \%files, faults => 3, like => qr/using the file/,
     unlike => qr/repaired.*repaired/s,
-    fault => 'app.mid:2:13:kill,app.mid:3:13:kill,durable.corrupt:0:1:EIO');
+    fault => 'app.mid:2:13:kill2,app.mid:3:13:kill2,durable.corrupt:0:1:EIO');
 
 # the files are corrupt too
 sub spoil {
     my ($work) = @_;
+    await_held($work);
     await_file("$work/*.ftkit/set-*/manifest");
     for my $part (glob("$work/*.ftkit/set-*/part-*")) {
         open(my $f, '+<:raw', $part) or die("$part: $!");
         my $half = int((-s $part) / 2);
         seek($f, $half, 0) && print($f "\x5a" x $half) && close($f) or die("$part: $!");
     }
+    let_go($work);
     return;
 }
 $j = job(spares => 2, env => { FTKIT_LEVEL_HDF5_EVERY => '3 sets' }, while => \&spoil,
-    fault => 'app.mid:2:22:kill,app.mid:3:22:kill', args => ['-d', '20']);
+    fault => 'app.step:2:22:hold,app.mid:2:22:kill2,app.mid:3:22:kill2', args => []);
 ok($j->{rc} != 0 && @{ $j->{faults} } == 2 && $j->{log} =~ /no other is complete/
-        && $j->{seconds} < 10, 'both buddies lost, corrupt files: a clear end')
+        && $j->{seconds} < 10 * pace(), 'both buddies lost, corrupt files: a clear end')
     or diag($j->{log});
 
 # a second kill at every step of the repair of the first, every process

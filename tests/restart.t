@@ -26,7 +26,7 @@ my $steady = 1;
 my $chain = all_cases() ? 10 : 4;
 for my $i (1 .. $chain) {
     # killed in the program, or while a set is half written
-    my $fault = $i % 2 ? 'app.mid:*:5:kill' : 'durable.written:*:2:kill';
+    my $fault = $i % 2 ? 'app.mid:*:5:kill4' : 'durable.written:*:2:kill';
     my $j = job(keep => $dir, env => \%files, fault => $fault);
     my ($set) = $j->{log} =~ /restored set (\d+) from files/;
     $steady = 0 if $i > 1 && (!$set || $set < $last);
@@ -40,10 +40,10 @@ ok($j->{rc} == 0 && $j->{result} eq $want, '... and the next one finishes, bitwi
 remove_tree($dir);
 
 survives('all ranks killed: ftkit run relaunches', env => \%files, run => [], faults => 4,
-    fault => 'app.mid:*:14:kill', like => qr/restored set 5 from files/);
+    fault => 'app.mid:*:14:kill4', like => qr/restored set 5 from files/);
 survives('... from compressed files', run => [], faults => 4,
     env => { %files, FTKIT_LEVEL_HDF5_COMPRESS => 'deflate' },
-    fault => 'app.mid:*:14:kill', like => qr/restored set 5 from files/);
+    fault => 'app.mid:*:14:kill4', like => qr/restored set 5 from files/);
 # writers = 0: one of a small set, four from 1 MiB of a rank on, the largest (-g: rank 3 has more)
 my @mebibytes = (solver => ['-n', '200000', '-s', '20']);
 for my $of ([0, '0'], [0, '0 1 2 3', @mebibytes], [0, '0 1 2 3', solver => ['-g', '5']], [1, '0', @mebibytes], [2, '0 2'], [3, '0 2 3'], [9, '0 1 2 3']) {
@@ -52,7 +52,7 @@ for my $of ([0, '0'], [0, '0 1 2 3', @mebibytes], [0, '0 1 2 3', solver => ['-g'
     survives("... from files of writers = $writers" . (@solver ? ', large' : ''), run => [], faults => 4, @solver,
         env => { %files, FTKIT_LEVEL_HDF5_WRITERS => $writers, FTKIT_LEVEL_HDF5_KEEP => 20,
             FTKIT_LEVEL_HDF5_DIRECTORY => $dir },
-        fault => 'app.mid:*:14:kill', like => qr/restored set 5 from files/);
+        fault => 'app.mid:*:14:kill4', like => qr/restored set 5 from files/);
     my ($set) = glob("$dir/default.ftkit/set-0000000005");
     is(join(' ', map { /part-0*(\d+)\.h5$/ ? $1 : () } sort(glob("$set/*"))), $wrote,
         '... these ranks have written');
@@ -60,27 +60,14 @@ for my $of ([0, '0'], [0, '0 1 2 3', @mebibytes], [0, '0 1 2 3', solver => ['-g'
 }
 # standard input: a new rank 0 reads it from the beginning, and so does a relaunch
 my %input = (env => { %files, FTKIT_RECOVER_SUPPLY => 'spare, end' }, run => [], command => ['-I'],
-    fault => 'app.mid:0:5:kill,app.mid:*:20:kill', faults => 4, like => qr/repaired in.*relaunching/s,
+    fault => 'app.mid:0:5:kill,app.mid:*:20:kill', faults => 2, most => 4, like => qr/repaired in.*relaunching/s,
     unlike => qr/nothing on standard input/);
 survives('standard input is a file', %input, stdin => write_file(scratch() . '/input', "30\n"));
 survives('... is a pipe that stays open', %input, pipe => 'echo 30; exec sleep 4');
 my $killed = 0;
 survives('mpirun itself is killed', env => \%files, run => [], faults => 0,
-    solver => ['-d', '20', '-s', '60'], like => qr/restored set \d+ from files/,
-    while => sub {
-        my ($work) = @_;
-        my $end = time() + 30;
-        while (!$killed && time() < $end) {
-            my @sets = map { /set-0*(\d+)/ } glob("$work/default.ftkit/set-*/manifest");
-            for my $p ((grep { $_ >= 4 } @sets) ? glob('/proc/[0-9]*') : ()) {
-                next if slurp("$p/comm") !~ /^(prterun|mpirun)/;
-                next if slurp("$p/environ") !~ /\Q$work\E\b/;
-                my ($pid) = $p =~ /(\d+)$/;
-                $killed += kill('KILL', $pid);
-            }
-            select(undef, undef, undef, 0.01);
-        }
-    });
+    fault => 'app.step:0:14:hold', like => qr/restored set 5 from files/,
+    while => sub { my ($work) = @_; $killed = await_held($work) && kill_mpirun($work) });
 is($killed, 1, 'mpirun was killed');
 
 # errors of the file system: told at the call, the older set holds, the run goes on
@@ -117,19 +104,21 @@ survives('what was written of a set cannot be removed: the run goes on', env => 
 survives('no set could be written for a while, then the job is lost', env => \%files,
     run => [], faults => 7, like => qr/restored set \d+ from files/,
     fault => 'h5.part.write:0:9:ENOSPC,h5.part.fsync:0:3:EIO,h5.part.fsync:0:4:EIO,'
-        . 'app.mid:*:14:kill');
-survives('the directory vanishes', env => \%files, faults => 0,
-    solver => ['-d', '10', '-s', '60'], like => qr/storage I\/O error|no such/i, while => sub {
+        . 'app.mid:*:14:kill7');
+my $vanishes = scratch() . '/vanishes';
+mkdir($vanishes);
+my $lacking = qr/storage I\/O error|no such/i;
+survives('the directory vanishes', env => { %files, FTKIT_LEVEL_HDF5_DIRECTORY => $vanishes }, faults => 0,
+    fault => 'app.step:0:12:hold', like => $lacking, while => sub {
         my ($work) = @_;
-        my $end = time() + 30;
-        select(undef, undef, undef, 0.005)
-            while (!-e "$work/default.ftkit/set-0000000003/manifest" && time() < $end);
-        rename($work, "$work.away") or die;
-        rename("$work.away/out", "$work/out");
-        my $until = time() + 0.3; # some sets are due in this time
-        select(undef, undef, undef, 0.05) while time() < $until;
-        remove_tree("$work");
-        rename("$work.away", $work) or die;
+        await_held($work) or return;
+        rename($vanishes, "$vanishes.away") or die;
+        let_go($work);
+        for (my $end = time() + 30 * pace(); slurp("$work/log") !~ $lacking && time() < $end;) {
+            select(undef, undef, undef, 0.005);
+        }
+        remove_tree($vanishes);
+        rename("$vanishes.away", $vanishes) or die;
     });
 
 # the event log says what came from where
@@ -175,21 +164,19 @@ sub with_slots
 sub two_jobs
 {
     my ($dir, $calls) = @_;
-    with_slots($dir, 'a', 2, 4, fault => 'app.mid:*:19:kill');
-    my $j = with_slots($dir, 'b', 1, 3, fault => "app.mid:*:$calls:kill");
+    with_slots($dir, 'a', 2, 4, fault => 'app.mid:*:19:kill4');
+    my $j = with_slots($dir, 'b', 1, 3, fault => "app.mid:*:$calls:kill4");
     like($j->{log}, qr/restored set 4 from files/, 'another job goes on from the files');
     ok(-e "$dir/default.ftkit/set-0000000005/manifest", '... and writes the next set');
     return;
 }
 
-my @slow = ('-d', 20, '-s', 60);
+my @long = ('-s', 60);
 $dir = scratch() . '/twice';
 two_jobs($dir, 5);
 my $slot = '';
-$j = with_slots($dir, 'a', 100, 100, spares => 1, while => sub {
-    for (my $end = time() + 30; time() < $end; select(undef, undef, undef, 0.01)) {
-        last if ((split(' ', slurp("$dir/pid.1")))[1] // 0) >= 18; # it has been restored
-    }
+$j = with_slots($dir, 'a', 100, 100, spares => 1, fault => 'app.step:1:3:hold', while => sub {
+    await_held($dir); # it has been restored
     for my $f (glob("$dir.a/ftkit-slot-*")) {
         open(my $h, '<', $f) or next;
         sysread($h, my $head, 80);
@@ -197,12 +184,12 @@ $j = with_slots($dir, 'a', 100, 100, spares => 1, while => sub {
         next if substr($head, 0, 7) ne 'FTKSLOT' || $rank != 1 || $set != 5;
         $slot .= unlink($f);
     }
-    kill_rank("$dir/pid.1", 20, {});
-}, args => ['-o', "$dir/out", @slow, '-p', 'pid']);
+    kill_rank("$dir/pid.1", 18, {});
+}, args => ['-o', "$dir/out", @long, '-p', 'pid']);
 is($slot, '1', '... the slot of rank 1 goes with it');
 like($j->{log}, qr/restored set 5 from memory.*restored set 5 from files/s,
     'a set in memory, then one of the same number in files');
-is($j->{result}, reference(4, @slow), '... which are not mixed') or diag($j->{log});
+is($j->{result}, reference(4, @long), '... which are not mixed') or diag($j->{log});
 
 # files that are newer than what is in memory, but damaged
 $dir = scratch() . '/newer';
@@ -224,13 +211,13 @@ is($j->{result}, reference(4), '... and right') or diag($j->{log});
 # somebody sets the clock of the day, again and again
 {
     $dir = scratch() . '/clock';
-    my %clock = (keep => $dir, env => { FTKIT_LEVEL_HDF5_EVERY => '1 sets',
-        FTKIT_CHECKPOINT_PERIOD => '50ms' }, program => 'env');
+    my %clock = (keep => $dir, env => { FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '50ms',
+        FTKIT_RECOVER_SUPPLY => 'spare, end' }, program => 'env');
     my @program = ('LD_PRELOAD=' . build() . '/jump.so', build() . '/mpi/solver',
-        '-o', "$dir/out", '-d', 10, '-s', 60);
+        '-o', "$dir/out", '-d', 10, '-s', 60, '-W', 30); # a set is durable after 30 steps
     $j = job(%clock, args => \@program, fault => 'app.mid:1:20:kill,app.mid:*:40:kill', run => []);
     my $hits = @{ $j->{faults} };
-    ok($j->{rc} == 0 && $hits >= 4 && $j->{log} =~ /back to set \d+\n.*restored set \d+ from files/s,
+    ok($j->{rc} == 0 && $hits >= 2 && $j->{log} =~ /back to set \d+\n.*restored set \d+ from files/s,
         'the clock jumps: repaired, and again from files') or diag($j->{log});
     is($j->{result}, reference(4, '-s', 60), '... and right');
 }
@@ -319,9 +306,10 @@ chain(sub {
     write_file($deck, "first\n");
     $f = after(30, in => 'changed', while => sub {
             my ($work) = @_;
-            await_file("$work/default.ftkit/set-*/manifest");
+            await_held($work);
             write_file($deck, "second\n");
-        }, fault => 'finish.begin:1:1:slow');
+            let_go($work);
+        }, fault => 'finish.begin:1:1:hold');
     is($f->{rc}, 0, 'a run whose argument file changes') or diag($f->{log});
     $f = after(30, in => 'changed');
     ok($f->{rc} == 0 && $f->{log} =~ /the file of its argument '\Q$deck\E' changed while the run computed/,

@@ -10,6 +10,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitTest;
 use Test::More;
+use Time::HiRes qw(sleep time);
 
 ulfm_only();
 my $seed = $ENV{FTKIT_TEST_SEED} // 20261124;
@@ -18,20 +19,31 @@ srand($seed);
 diag("FTKIT_TEST_SEED=$seed, $count kills");
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_REPORT_STDERR => 'debug',
     FTKIT_CHECKPOINT_PERIOD => '1 call');
-my @slow = ('-n', 160_000, '-d', 20); # 320,000 bytes for each rank; a step takes 20 ms
+my @large = ('-n', 160_000); # 320,000 bytes for each rank
 my $told = qr/a spare has prepared (\d+) bytes for segments/;
 
-# Run the solver with kills; the run is right.  Returns the sizes that spares have told.
+# Run the solver with kills; the run is right.  Returns the sizes that spares have told.  Before the first
+# kill, in a step, all ranks wait until so many spares (told => N) have prepared their memory.
 sub prepared {
     my ($name, %o) = @_;
-    my $j = survives($name, n => 4, spares => 1, solver => \@slow, %o, env => { %memory, %{ $o{env} // {} } });
+    my $wanted = delete $o{told} // 0;
+    $o{fault} = "app.step:0:9:hold,$o{fault}" if $wanted;
+    $o{while} = sub {
+        my ($work) = @_;
+        await_held($work);
+        for (my $end = time() + 30 * pace(); time() < $end; sleep(0.005)) {
+            last if (() = slurp("$work/log") =~ /$told/g) >= $wanted;
+        }
+        let_go($work);
+    } if $wanted;
+    my $j = survives($name, n => 4, spares => 1, solver => \@large, %o, env => { %memory, %{ $o{env} // {} } });
     my @sizes = $j->{log} =~ /$told/g;
     return @sizes;
 }
 
-my ($pair) = prepared('a spare of buddies', fault => 'app.mid:1:15:kill');
+my ($pair) = prepared('a spare of buddies', told => 1, fault => 'app.mid:1:15:kill');
 cmp_ok($pair // 0, '>', 2 * 320_000, '... has prepared two segments');
-my ($xor) = prepared('a spare of a parity group', fault => 'app.mid:1:15:kill',
+my ($xor) = prepared('a spare of a parity group', told => 1, fault => 'app.mid:1:15:kill',
     env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_TOPOLOGY_RANKS_PER_NODE => 1 });
 cmp_ok($xor // 0, '>', 320_000, '... has prepared a segment and a parity');
 cmp_ok($xor // 0, '<', $pair, '... which are less than two segments');
@@ -39,7 +51,7 @@ is_deeply([prepared('spares.prepare = false', fault => 'app.mid:1:15:kill',
     env => { FTKIT_SPARES_PREPARE => 'false' })], [], '... nothing is prepared');
 is_deeply([prepared('slots of a place that outlives processes', fault => 'app.mid:1:15:kill',
     env => { FTKIT_LEVEL_MEMORY_PLACE => 'shared' })], [], '... nothing is prepared');
-my @two = prepared('two failures', spares => 2, faults => 2,
+my @two = prepared('two failures', told => 2, spares => 2, faults => 2,
     fault => 'app.mid:1:12:kill,app.mid:0:20:kill');
 cmp_ok(scalar(@two), '>=', 2, '... each spare has prepared memory');
 
@@ -48,7 +60,7 @@ for my $i (1 .. $count) {
     my $rank = int(rand(4));
     my $step = 2 + int(rand(25));
     my $spare = rand() < 0.5 ? sprintf('spare.nap:%d:%d:kill,', 4 + int(rand(2)), 1 + rand(4 * $step)) : '';
-    prepared("seeded kill $i", spares => 2, fault => "${spare}app.mid:$rank:$step:kill",
+    prepared("seeded kill $i", spares => 2, fault => $spare . ($spare ? "app.step:$rank:$step:after1," : '') . "app.mid:$rank:$step:kill",
         faults => $spare ? 2 : 1);
 }
 

@@ -137,14 +137,61 @@ static bool is_first(void)
     return fd >= 0 && close(fd) == 0;
 }
 
+/* How many faults have come to pass in the job. */
+static int faults_so_far(void)
+{
+    const char *log = getenv("FTKIT_FAULT_LOG");
+    FILE *f = log ? fopen(log, "r") : NULL;
+    int n = 0;
+    if (!f)
+        abort(); /* a test that cannot count its faults must not pass */
+    for (int c; (c = getc(f)) != EOF;)
+        n += c == '\n';
+    (void)fclose(f);
+    return n;
+}
+
+static void wait_a_moment(void)
+{
+    const struct timespec t = { 0, 1000000 };
+    (void)nanosleep(&t, NULL);
+}
+
+/* Stand still until the test has made the file that lets this process go on, or kills the process.
+ * That is no failure, so there is no line; another file shows the test that the process is here. */
+static int hold(void)
+{
+    char held[PATH_MAX], go[PATH_MAX];
+    const char *log = getenv("FTKIT_FAULT_LOG");
+    snprintf(held, sizeof held, "%s.held", log ? log : "");
+    snprintf(go, sizeof go, "%s.go", log ? log : "");
+    int fd = log ? open(held, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (fd < 0 || close(fd) != 0)
+        abort(); /* the test would wait for ever */
+    while (access(go, F_OK) != 0)
+        wait_a_moment();
+    return 0;
+}
+
 static int act(const struct rule *r)
 {
+    int faults = 0;
     if (strcmp(r->action, "late") == 0)
         return be_late();
+    if (strcmp(r->action, "hold") == 0)
+        return hold();
+    if (sscanf(r->action, "after%d", &faults) == 1) {
+        while (faults_so_far() < faults)
+            wait_a_moment();
+        return 0;
+    }
     if (strcmp(r->action, "once") == 0 && !is_first())
         return 0;
     note(getenv("FTKIT_FAULT_LOG"), r->point, r->action);
-    if (strcmp(r->action, "kill") == 0 || strcmp(r->action, "once") == 0) {
+    if (sscanf(r->action, "kill%d", &faults) == 1)
+        while (faults_so_far() < faults)
+            wait_a_moment();
+    if (strncmp(r->action, "kill", 4) == 0 || strcmp(r->action, "once") == 0) {
         kill(getpid(), SIGKILL);
         pause();
     }

@@ -45,16 +45,18 @@ sub lose_node
     return (kill('KILL', $daemon{$node}), $others);
 }
 
-# A job of the solver of 60 steps that loses the node of a rank after a step (after => 25), and more
-# nodes (then => [[RANK, STEP], ...]).
+# A job of the solver of 60 steps that loses the node of a rank in a step (after => 25), and more
+# nodes later (then => [[RANK, STEP], ...]).  The job stands still for the first loss.
 sub loses
 {
     my ($name, $rank, $for_good, %o) = @_;
-    my @losses = ([$rank, delete $o{after} // 25], @{ delete $o{then} // [] });
+    my $first = delete $o{after} // 25;
+    my @losses = ([$rank, 0], @{ delete $o{then} // [] });
     my ($killed, $others) = (0, 0);
-    survives($name, spares => 2, faults => 0, timeout => 120,
+    survives($name, spares => 2, faults => 0, timeout => 120, fault => "app.step:$rank:$first:hold",
         solver => ['-d', '20', '-s', '60', '-p', 'pid'], %o, while => sub {
             my ($work) = @_;
+            await_held($work) or return;
             for (my $end = time() + 40 * pace(); $killed < @losses && time() < $end;) {
                 my ($who, $after) = @{ $losses[$killed] };
                 my (undef, $step) = split(' ', slurp("$work/pid.$who"));

@@ -18,7 +18,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(job command builds survives in_turn in_any_order victims all_cases pairwise selected is_skipped chain basis of_all_jobs once reference
     build top slurp scratch events event_texts packages ulfm_only asleep_in_waits
     nodes_possible own_mpi died_at_end near test_data write_file await_file process_of kill_rank hold_ranks release_ranks
-    kill_process kill_mpirun pace);
+    kill_process kill_mpirun pace await_held let_go);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
 my $build = abs_path($ENV{BUILD} // "$top/build");
@@ -171,7 +171,7 @@ sub job {
     my $own = grep { $_ eq '--emulate-nodes' } @{ $o{run} // [] }; # a /dev/shm for each
     my $shared = $own ? undef : shared_memory();
     local $ENV{OMPI_MCA_btl_sm_backing_directory} = $shared if $shared;
-    unlink("$work/faults", "$work/out");
+    unlink("$work/faults", "$work/faults.held", "$work/faults.go", "$work/out");
     my $n = $o{n} // 4;
     my $program = $o{program} // "$build/mpi/solver";
     my @as = $o{as} ? ('setpriv', "--reuid=$o{as}", "--regid=$o{as}", '--clear-groups', '--') : ();
@@ -391,6 +391,11 @@ sub await_file {
     }
     return '';
 }
+
+# Wait until a process stands still by the action "hold" of a fault; whether one does.  The job stands
+# still with it until let_go(), however long the test takes, or until the process is killed.
+sub await_held { my ($work) = @_; return await_file("$work/faults.held") ne '' }
+sub let_go { my ($work) = @_; return write_file("$work/faults.go", '') }
 
 # Kill the process whose pid and step are in a file (--pidfile of the examples) when the process
 # has reached the step.  A process in %$dead is not killed again; the killed one is added.  Returns
