@@ -20,7 +20,9 @@ my %shared = (FTKIT_CONTEXT_NAME => $context, FTKIT_LEVEL_HDF5_ENABLED => 'false
     FTKIT_LEVEL_MEMORY_PLACE => 'shared');
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '2 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
 my $found = qr/restored set \d+ from memory that outlived the job/;
-my $all = 'app.mid:*:13:kill,spare.nap:*:9:kill';
+
+# A fault: all processes of a job with one spare die at once, in a step and a nap.
+sub everybody { my ($ranks, $step) = @_; return join(',', map { "$_:kill" . ($ranks + 1) } 'app.mid:*:' . ($step // 13), 'spare.nap:*:9') }
 
 sub nothing_left
 {
@@ -79,7 +81,7 @@ sub relaunched
         args => [build() . '/mpi/solver', $dir, $how, $which, '-o', "$work/out",
             @{ $o{solver} // [] }],
         env => { %shared, FTKIT_REPORT_EVENTS => "$work/events", %{ $o{env} // {} } },
-        timeout => 90, fault => $o{fault} // $all);
+        timeout => 90, fault => $o{fault} // everybody($ranks));
     my $right = $j->{result} eq reference($ranks, @{ $o{solver} // [] });
     my $ok = $j->{rc} == 0 && $right && $j->{log} =~ ($o{like} // $found);
     ok($ok, $name) or diag("exit code $j->{rc}, result ", $right ? 'right' : 'wrong', "\n",
@@ -98,7 +100,7 @@ nothing_left();
 # all processes at once, and then a node less
 for my $scheme (qw(own xor rs), all_cases() ? 'buddy' : ()) {
     survives("the whole job killed, $scheme", run => [], faults => 5, spares => 1,
-        env => { %shared, FTKIT_LEVEL_MEMORY_SCHEME => $scheme }, fault => $all,
+        env => { %shared, FTKIT_LEVEL_MEMORY_SCHEME => $scheme }, fault => everybody(4),
         like => $found);
 }
 relaunched("buddy: process $_ is lost for good", 'lose', $_) for victims(4, 1);
@@ -108,7 +110,7 @@ relaunched("rs: processes $_ are lost for good", 'lose', $_,
     env => { FTKIT_LEVEL_MEMORY_SCHEME => 'rs' }) for qw(0+1 1+3 2+3)[victims(3, 1)];
 relaunched('large segments, xor', 'lose', 2, solver => ['-n', '200000', '-s', '12'],
     env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor' },
-    fault => 'app.mid:*:8:kill,spare.nap:*:9:kill');
+    fault => everybody(4, 8));
 relaunched("$_: flipped bits count as lost", 'flip', 1,
     env => { FTKIT_LEVEL_MEMORY_SCHEME => $_ }, like => in_any_order(qr/ftkit-slot-.*checksum/, $found))
     for qw(buddy xor);
@@ -123,7 +125,7 @@ relaunched('... or from the files', 'lose', '0+1',
     env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_LEVEL_HDF5_ENABLED => 'true', %files },
     like => qr/does not make it whole.*restored set \d+ from files/s);
 relaunched('rebuilt wrong, again and again: from the files', 'lose', 1,
-    fault => "$all,rebuild.wrong:*:*:EIO\@*",
+    fault => everybody(4) . ',rebuild.wrong:*:*:EIO@*',
     env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_LEVEL_HDF5_ENABLED => 'true', %files },
     like => qr/outlived the job.*using another copy.*restored set \d+ from files/s);
 relaunched('files are not read when memory has it newer', 'lose', 0,
@@ -134,14 +136,13 @@ nothing_left();
 my $n = all_cases() ? 4 : 2;
 for my $point (qw(begin sized packed sealed voted committed)) {
     survives("the whole job killed at ckpt.$point", run => [], n => $n, faults => $n, spares => 0,
-        env => \%shared, fault => "ckpt.$point:*:3:kill", like => $found);
+        env => \%shared, fault => "ckpt.$point:*:3:kill$n", like => $found);
 }
 for my $point (qw(found.own found.copies found.all found.use)) {
     survives("a rank killed at $point after the relaunch", run => [], n => $n, faults => $n + 2,
-        spares => 1, env => \%shared, fault => "$all,$point:" . $n / 2 . ':1:kill@100', like => $found);
-    # the spare may notice that all ranks are lost before it comes to the point
-    survives("the whole job killed at $point after the relaunch", run => [], n => $n, faults => 2 * $n, most => 2 * $n + 1,
-        spares => 1, env => \%shared, fault => "$all,$point:*:1:kill\@100", like => $found)
+        spares => 1, env => \%shared, fault => everybody($n) . ",$point:" . $n / 2 . ':1:kill@100', like => $found);
+    survives("the whole job killed at $point after the relaunch", run => [], n => $n, faults => 2 * $n + 1,
+        spares => 1, env => \%shared, fault => everybody($n) . ",$point:*:1:kill" . (2 * $n + 1) . '@100', like => $found)
         if all_cases() || $point =~ /copies|use/;
 }
 # each process takes its own slot and that of its buddy: nothing has to be sent
@@ -157,7 +158,7 @@ for my $point (qw(found.own found.copies found.all found.use)) {
 # then which set, and which run, all go on with
 for my $dies ((2, 6)[victims(2, 1)]) {
     my $work = relaunched("one of two groups knows the set, rank $dies dies", 'lose', 1,
-        n => 8, fault => "$all,found.use:$dies:1:kill\@100", like => qr/$found|back to set \d+$/m,
+        n => 8, fault => everybody(8) . ",found.use:$dies:1:kill\@100", like => qr/$found|back to set \d+$/m,
         env => { FTKIT_LEVEL_MEMORY_SCHEME => 'rs', FTKIT_LEVEL_MEMORY_GROUP => 4,
             FTKIT_LEVEL_HDF5_ENABLED => 'true', %files, FTKIT_LEVEL_HDF5_KEEP => 100 });
     my %runs;
@@ -177,7 +178,7 @@ chain(sub {
     mkdir($dir);
     my %here = (%shared, FTKIT_LEVEL_MEMORY_PLACE => 'file',
         FTKIT_LEVEL_MEMORY_DIRECTORY => $dir);
-    job(env => { %here, FTKIT_CONTEXT_NAME => 'dead' }, fault => $all);
+    job(env => { %here, FTKIT_CONTEXT_NAME => 'dead' }, fault => everybody(4));
     my @dead = glob("$dir/ftkit-slot-*");
     ok(@dead > 0, 'a job that is gone leaves slots');
     like(`$ftkit ls --slots $dir`, qr/sealed  set 3 of 'dead', rank \d of 4, program 'solver', job in \S+$/m,
@@ -199,12 +200,12 @@ chain(sub {
     like(`$ftkit verify --slots --json $dir`, qr/"state": "damaged".*"good": false/s,
         '... in JSON, too');
     my ($dry, $real, $ls, @living);
-    job(env => { %here, FTKIT_CONTEXT_NAME => 'living' }, args => ['-s', 60, '-d', 50],
+    job(env => { %here, FTKIT_CONTEXT_NAME => 'living' }, args => [], fault => 'app.step:0:20:hold',
         while => sub {
-            for (my $end = time() + 30; time() < $end && @living < 4;) {
-                @living = grep {/living/} glob("$dir/ftkit-slot-*");
-                select(undef, undef, undef, 0.01);
-            }
+            my ($work) = @_;
+            await_held($work);
+            @living = grep {/living/} glob("$dir/ftkit-slot-*");
+            cmp_ok(scalar(@living), '>=', 4, 'a job that lives has slots');
             $ls = `$ftkit ls --slots $dir`;
             $dry = `$ftkit prune --slots --dry-run $dir`;
             $real = `$ftkit prune --slots $dir`;
@@ -212,6 +213,7 @@ chain(sub {
             my %there = map { $_ => 1 } glob("$dir/ftkit-slot-*");
             is(scalar(grep { $there{$_} } @dead), 0, '... removes them');
             is(scalar(grep { !$there{$_} } @living), 0, '... and nothing of a job that lives');
+            let_go($work);
         });
     like($ls, qr/living\S*  \S+ \S+  in use$/m, 'ftkit ls --slots: those in use');
     is(scalar(() = $dry =~ /^would remove .*dead/mg), scalar(@dead), '... --dry-run told');
@@ -227,8 +229,11 @@ chain(sub {
     for my $slot (@slots) {
         open(my $h, '>', $slot) or die "$slot: $!\n";
     }
-    open(my $ls, '-|', build() . '/ftkit', 'ls', '--slots', $dir) or die "ftkit ls: $!\n";
-    select(undef, undef, undef, 1); # the pipe is full by now
+    my $pid = open(my $ls, '-|', build() . '/ftkit', 'ls', '--slots', $dir) or die "ftkit ls: $!\n";
+    for (my $end = time() + 30 * pace(); time() < $end; select(undef, undef, undef, 0.01)) {
+        ioctl($ls, 0x541B, my $n = pack('i', 0)) or die "FIONREAD: $!\n";
+        last if unpack('i', $n) > 60_000 && slurp("/proc/$pid/stat") =~ /\) S /; # it waits for room in the pipe
+    }
     my $locked = 0;
     for my $slot (@slots) {
         open(my $h, '<', $slot) or die "$slot: $!\n";
@@ -248,7 +253,7 @@ for my $place (qw(file pmem)) {
         my %here = (%shared, FTKIT_LEVEL_MEMORY_PLACE => $place,
             FTKIT_LEVEL_MEMORY_DIRECTORY => $dir, PMEM_IS_PMEM_FORCE => $force);
         $here{FTKIT_LEVEL_HDF5_DIRECTORY} = $dir; # slots are those of a job's directory
-        my $j = job(n => $n, env => \%here, fault => $all);
+        my $j = job(n => $n, env => \%here, fault => everybody($n));
         isnt($j->{rc}, 0, "$place: a job is killed");
         survives("$place: the next one goes on from it", n => $n, env => \%here, faults => 0,
             like => $found);
@@ -258,7 +263,7 @@ for my $place (qw(file pmem)) {
             next if $place eq 'pmem' && !selected(2, $force, $point eq 'sealed');
             unlink(glob("$dir/*"));
             survives("$place: killed at place.$point", run => [], n => $n, faults => $n, spares => 0,
-                env => \%here, fault => "place.$point:*:5:kill", like => $found);
+                env => \%here, fault => "place.$point:*:5:kill$n", like => $found);
         }
         unlink(glob("$dir/*"));
         $j = job(n => $n, env => \%here, fault => 'place.persist:1:7:EIO');
@@ -306,10 +311,10 @@ for my $local (qw(rs buddy own)[victims(3, 2)]) {
     fall("a rank and its buddy lost: from level.local by $local",
         qr/set \d+: rank 0 from the memory of earlier processes/, spares => 2, faults => 2,
         env => { FTKIT_LEVEL_LOCAL_SCHEME => $local },
-        fault => 'app.mid:0:20:kill,app.mid:1:20:kill');
+        fault => 'app.mid:0:20:kill2,app.mid:1:20:kill2');
 }
 fall('... in memory, where parity has to make them', qr/rank 0 from the parity of its group/,
-    spares => 2, faults => 2, fault => 'app.mid:0:20:kill,app.mid:1:20:kill',
+    spares => 2, faults => 2, fault => 'app.mid:0:20:kill2,app.mid:1:20:kill2',
     env => { FTKIT_LEVEL_LOCAL_PLACE => 'memory', FTKIT_LEVEL_LOCAL_SCHEME => 'rs' });
 fall('the set after a repair makes it whole again: two losses, one after the other',
     qr/set (\d+) is in level.local.*(?:repaired|processes are back).*set (\d+) is in level.local.*rank \d from the parity/s,
@@ -319,7 +324,7 @@ fall('the set after a repair makes it whole again: two losses, one after the oth
         FTKIT_LEVEL_MEMORY_SCHEME => 'own' },
     fault => 'app.mid:0:20:kill,app.mid:1:30:kill,app.mid:3:38:kill');
 fall('more than that: from the files', qr/rank 0 from the file system/,
-    spares => 2, faults => 2, fault => 'app.mid:0:20:kill,app.mid:1:20:kill',
+    spares => 2, faults => 2, fault => 'app.mid:0:20:kill2,app.mid:1:20:kill2',
     env => { FTKIT_LEVEL_LOCAL_PLACE => 'memory' });
 # a rank that is slow may see the others die before its own kill, and must not replace them
 fall('the whole job, from level.local', qr/rank 0 from the memory of earlier processes/,
@@ -331,14 +336,14 @@ for my $point (qw(begin copied sealed voted)) {
     survives("killed at local.$point, rank $_", env => \%two,
         fault => "local.$point:$_:2:kill") for grep { selected(2, $local, $_ / 3) } (0, 3);
     survives("the whole job killed at local.$point", run => [], n => $n, faults => $n, spares => 0,
-        env => \%two, fault => "local.$point:*:2:kill");
+        env => \%two, fault => "local.$point:*:2:kill$n");
 }
 # one rank alone has no memory when the set is loaded
 for my $error (['memory.map:1:1', qr/loading failed on another rank: out of memory/],
     ['settle.plan:1:1', qr/another rank could not load the set: out of memory/],
     ['memory.map:1:2', qr/repaired/]) { # for the copy of the other
     survives("no memory at $error->[0]", run => [], n => 2, spares => 0, faults => 3,
-        timeout => 20, fault => "app.mid:*:13:kill,$error->[0]:ENOMEM\@100",
+        timeout => 20, fault => "app.mid:*:13:kill2,$error->[0]:ENOMEM\@100",
         like => $error->[1], env => { FTKIT_LEVEL_HDF5_ENABLED => 'false',
             FTKIT_LEVEL_LOCAL_SCHEME => 'own', FTKIT_LEVEL_LOCAL_EVERY => '1 sets',
             FTKIT_LEVEL_LOCAL_PLACE => 'shared' });
@@ -352,7 +357,7 @@ survives("the slot of a lost rank, $_", n => 2, fault => 'app.mid:1:13:kill',
     like => qr/restored set 3 from memory that outlived its processes/,
     unlike => qr/restored set \d+ from files/) for qw(own);
 survives("... of two of a pair, and the job goes on, $_", spares => 3, faults => 3,
-    fault => 'app.mid:0:13:kill,app.mid:1:13:kill,app.mid:2:19:kill',
+    fault => 'app.mid:0:13:kill2,app.mid:1:13:kill2,app.mid:2:19:kill',
     env => { %shared, FTKIT_LEVEL_MEMORY_SCHEME => $_, FTKIT_LEVEL_HDF5_ENABLED => 'true',
         FTKIT_LEVEL_HDF5_EVERY => '9 sets' },
     like => qr/restored set 3 from memory that outlived its processes/,
@@ -380,7 +385,7 @@ sub sealed
 sub killed
 {
     my ($n, $dir, $env, %o) = @_;
-    job(n => $n, spares => 0, env => $env, fault => 'app.mid:*:13:kill', %o);
+    job(n => $n, spares => 0, env => $env, fault => "app.mid:*:13:kill$n", %o);
     my @slots = sealed($dir);
     ok(@slots >= $n, 'a job is killed');
     return @slots;
@@ -414,7 +419,7 @@ sub refused
     my %both = (%here, %files, FTKIT_LEVEL_HDF5_ENABLED => 'true',
         FTKIT_LEVEL_HDF5_DIRECTORY => $dir);
     my %shrink = (program => build() . '/mpi/shrink', args => [], env => \%both);
-    killed(2, $dir, \%both, %shrink, fault => 'ckpt.begin:*:4:kill');
+    killed(2, $dir, \%both, %shrink, fault => 'ckpt.begin:*:4:kill2');
     $start = job(n => 3, spares => 0, %shrink);
     ok($start->{rc} == 0 && $start->{log} =~ qr/set \d+ in memory is of 2 ranks, not 3$/m
             && $start->{log} =~ qr/restored set \d+ from files in \S+, of another number of ranks/,
@@ -426,7 +431,7 @@ sub refused
     my ($pid) = $slots[0] =~ /(\.\d+)\.\d+$/;
     my @away = grep {/\Q$pid\E\.\d+$/} @slots; # with its node
     rename($_, "$_.away") for @away;
-    my $start = job(n => 2, spares => 0, env => \%here, fault => 'ckpt.sealed:*:1:kill');
+    my $start = job(n => 2, spares => 0, env => \%here, fault => 'ckpt.sealed:*:1:kill2');
     like($start->{log}, qr/set \d+ in memory does not make it whole: (?:that of rank \d is|those of ranks \d(?:, \d|-\d)* and \d are) missing/,
         'a node is missing');
     is(scalar(grep { -e $_ } @slots), @slots - @away, '... nothing is removed before a set is');
@@ -439,7 +444,7 @@ sub refused
     ($pid) = $slots[0] =~ /(\.\d+)\.\d+$/;
     @away = grep {/\Q$pid\E\.\d+$/} @slots;
     rename($_, "$_.away") for @away;
-    job(n => 2, spares => 0, env => \%here, fault => 'app.mid:*:8:kill');
+    job(n => 2, spares => 0, env => \%here, fault => 'app.mid:*:8:kill2');
     is(scalar(grep { -e $_ } @slots), 0, '... but then it is');
     rename("$_.away", $_) for @away;
     $start = survives('... what is there again is older', n => 2, spares => 0, faults => 0,

@@ -534,17 +534,17 @@ for my $p (grep { title($_) =~ /^(?:comms|inters)$/ } @same) {
 # a replica stands for half a second: the others wait for it at the set
 {
     my $stopped = 0;
-    my $long = { %$twins, args => [ '-n', 600 ], steps => 600 };
-    my $j = replicas(2, $long, while => sub {
+    my $j = replicas(2, $twins, fault => 'app.step:0:22:hold', while => sub {
             my ($work) = @_;
-            await_file("$work/watch.0");
+            await_held($work);
             my $pid = process_of($work, 4);
             $stopped = $pid && kill('STOP', $pid);
+            let_go($work);
             select(undef, undef, undef, 0.5);
             kill('CONT', $pid) if $pid;
         });
     ok($stopped, 'a replica stands for half a second');
-    is(right($long, $j, quiet => 1), '', '... and nothing is lost');
+    is(right($twins, $j, quiet => 1), '', '... and nothing is lost');
     is(back($j), '0 0 0 0 0 0', '... nobody goes back');
 }
 

@@ -169,8 +169,8 @@ for my $team (1, 2) {
     my $period = $team == 1 ? '1 calls' : '5 calls';
     my %files = (FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false',
         FTKIT_LEVEL_HDF5_EVERY => '1 set', FTKIT_LOG_TEAM_SIZE => $team,
-        FTKIT_CHECKPOINT_PERIOD => $period);
-    my $j = logged($all, env => \%files, run => ['--log'], fault => 'app.mid:*:23:kill', faults => 4);
+        FTKIT_CHECKPOINT_PERIOD => $period, FTKIT_RECOVER_SUPPLY => 'end'); # the first death ends the job
+    my $j = logged($all, env => \%files, run => ['--log'], spares => 0, fault => 'app.mid:*:23:kill');
     like($j->{log}, qr/restored set \d+ from files/, "teams of $team: a job goes on from files");
     is(verdict($all, $j, any => 1), '', '... with its requests');
 }

@@ -109,7 +109,7 @@ my $solver = "$here/build/mpi/solver";
 
 # the nodes have the ranks 0 and 1, 2, 3, and the spares 0 and 1, 2 to 4, 5 to 7; a fault names
 # spare 0 as rank 4
-my $two_nodes = join(',', map({"app.mid:$_:13:kill"} 0 .. 2), map {"spare.nap:$_:9:kill"} 4 .. 8);
+my $two_nodes = join(',', map({"app.mid:$_:13:kill8"} 0 .. 2), map {"spare.nap:$_:9:kill8"} 4 .. 8);
 my %three = (n => 4, spares => 8, program => $solver, fault => $two_nodes);
 my %nodes = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_TOPOLOGY_RANKS_PER_NODE => 4);
 survives("triple: two of three nodes are lost, incremental = $_", %three, faults => 8,
@@ -134,7 +134,7 @@ survives('triple: two ranks, each other\'s only buddy', n => 2, program => $solv
 
 # ---- the place: the whole job is killed and relaunched -------------------------------------------
 
-my $all = 'app.mid:*:13:kill,spare.nap:*:9:kill';
+my $all = 'app.mid:*:13:kill5,spare.nap:*:9:kill5';
 my $found = qr/restored set \d+ from memory that outlived the job/;
 
 sub place # keys for a level with a directory of its own
@@ -157,7 +157,7 @@ for my $scheme (all_cases() ? qw(own buddy xor triple) : qw(xor triple)) { # own
 }
 for my $point (qw(written sealed)) {
     survives("object: the whole job is killed at place.$point", run => [], faults => 4, spares => 0,
-        program => $solver, env => { place('MEMORY') }, fault => "place.$point:*:5:kill",
+        program => $solver, env => { place('MEMORY') }, fault => "place.$point:*:5:kill4",
         like => $found);
 }
 survives('object: a rank is lost, and its slot is read', n => 2, program => $solver,
@@ -166,7 +166,7 @@ survives('object: a rank is lost, and its slot is read', n => 2, program => $sol
     fault => 'app.mid:1:13:kill', unlike => qr/restored set \d+ from files/,
     like => qr/restored set 3 from memory that outlived its processes/);
 survives('object: level.local, the whole job is killed', run => [], faults => 4, spares => 0,
-    program => $solver, fault => 'app.mid:*:20:kill', like => $found,
+    program => $solver, fault => 'app.mid:*:20:kill4', like => $found,
     env => { place('LOCAL'), FTKIT_LEVEL_LOCAL_SCHEME => 'own', FTKIT_LEVEL_LOCAL_EVERY => '2 sets',
         FTKIT_CHECKPOINT_PERIOD => '3 calls' });
 
@@ -218,7 +218,7 @@ sub listed # the sets that there are, newest first
 
 chain(sub {
     # set 3 is of HDF5, set 4 is plain, and set 5 has all its parts, but no manifest
-    my $first = job(program => $solver, spares => 0, fault => 'app.mid:*:13:kill',
+    my $first = job(program => $solver, spares => 0, fault => 'app.mid:*:13:kill4',
         env => { %sets, FTKIT_LEVEL_HDF5_DIRECTORY => $dir });
     isnt($first->{rc}, 0, 'plain: a job that writes HDF5 is killed');
     my $second = job(program => $solver, spares => 0, fault => 'plain.manifest:0:2:kill',

@@ -121,7 +121,7 @@ SKIP: {
         fault => 'ckpt.packed:1:3:kill,durable.written:0:3:kill');
     clean('killed while sets are written in the background', spares => 2, faults => 2,
         env => { %slow, FTKIT_CHECKPOINT_PERIOD => '1 calls' },
-        solver => ['-d', 20, '-n', 60_000],
+        solver => ['-n', 60_000, '-W', 5], # so that enough sets come to files
         fault => 'flush.block:1:2:kill,flush.part:0:3:kill');
     clean('killed in a repair, and later in a step', env => \%memory, spares => 3, faults => 3,
         fault => 'app.coll:0:13:kill,repair.census:2:2:kill,app.compute:1:25:kill');
@@ -133,7 +133,7 @@ SKIP: {
         env => { %memory, FTKIT_LEVEL_LOCAL_SCHEME => 'xor', FTKIT_LEVEL_LOCAL_EVERY => '1 sets' },
         fault => 'app.mid:0:13:kill,app.mid:1:13:kill');
     clean('relaunched from shared memory', run => [], spares => 0, faults => 4,
-        env => { %memory, FTKIT_LEVEL_MEMORY_PLACE => 'shared' }, fault => 'app.mid:*:13:kill');
+        env => { %memory, FTKIT_LEVEL_MEMORY_PLACE => 'shared' }, fault => 'app.mid:*:13:kill4');
     for my $p (grep { $_->{name} =~ /^(?:halo3d|farm)$/ } programs()) {
         my $j = logged($p, wrap => \@few, from => $san, timeout => 100, env => { %memory, FTKIT_LOG_TEAM_SIZE => 2 },
             fault => 'app.inflight:2:17:kill');

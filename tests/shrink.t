@@ -37,11 +37,12 @@ sub job
 {
     my (%o) = @_;
     local $ENV{FTKIT_FAULT} = $o{fault} // '';
+    local $ENV{FTKIT_FAULT_LOG} = "$tmp/faults";
     local $ENV{FTKIT_CHECKPOINT_PERIOD} = $o{period} // $ENV{FTKIT_CHECKPOINT_PERIOD};
     local $ENV{FTKIT_RECOVER_SUPPLY} = $o{supply} // $ENV{FTKIT_RECOVER_SUPPLY};
     local $ENV{FTKIT_LEVEL_MEMORY_SCHEME} = $o{scheme} // 'buddy';
     local $ENV{FTKIT_TOPOLOGY_RANKS_PER_NODE} = $o{node} // 0;
-    unlink "$tmp/result";
+    unlink "$tmp/result", "$tmp/faults";
     my $pid = fork // die "fork: $!\n";
     if (!$pid) {
         open STDIN, '<', '/dev/null';
@@ -117,6 +118,7 @@ survives("$_ ranks", $_, n => $_) for 1, 3, 4;
 # ---- one rank, or several ------------------------------------------------------------
 
 my ($one, $last) = ('app.step:1:10:kill', 'app.step:4:10:kill');
+my $both = join(',', map {"${_}2"} $one, $last); # at once
 my $twice = 'app.step:4:5:kill,app.step:3:9:kill';
 
 survives('the first rank', 4, fault => 'app.step:0:9:kill');
@@ -127,10 +129,10 @@ survives('two in a row', 3, fault => $twice);
 survives('three in a row', 2,
     fault => 'app.step:4:3:kill,app.step:3:7:kill,app.step:2:13:kill',
     args => [-s => 15]);
-survives('two at once that are not buddies', 3, fault => "$one,$last");
+survives('two at once that are not buddies', 3, fault => $both);
 survives('at the end', 4, fault => 'finish.begin:4:1:kill');
 survives('one is replaced, one is not', 4,
-    fault => "$one,$last", spares => 1, supply => $_)
+    fault => $both, spares => 1, supply => $_)
     for 'shrink', 'spare, shrink';
 
 survives("blocks of all kinds, seed $_", 3, fault => $twice, args => [-z => $_])
@@ -170,7 +172,7 @@ survives('large regions', 4, fault => 'app.step:4:4:kill', args => \@large);
 
 survives("xor: rank $_", 4, fault => "app.step:$_:9:kill", scheme => 'xor') for 0, 2, 4;
 survives('xor: two in a row', 3, fault => $twice, scheme => 'xor');
-survives('rs: two at once', 3, fault => "$one,$last", scheme => 'rs');
+survives('rs: two at once', 3, fault => $both, scheme => 'rs');
 survives("xor: then in redistribute.$_", 3, fault => "$one,redistribute.$_:3:1:kill",
     scheme => 'xor') for all_cases() ? qw(begin agreed mid end voted) : qw(agreed end);
 survives("rs: then in rebuild.$_", 3, fault => "$last,rebuild.$_:1:1:kill",
@@ -205,7 +207,7 @@ sub written
     if (!-d $kept) {
         mkdir $kept;
         local $ENV{FTKIT_LEVEL_HDF5_DIRECTORY} = $kept;
-        job(n => $from, fault => 'app.step:*:9:kill', args => \@args);
+        job(n => $from, fault => "app.step:*:9:kill$from", args => \@args);
         isnt($code, 0, "$from ranks (@args): the job is killed") or diag($out);
     }
     system('rm', '-rf', "$tmp/sets") == 0 && system('cp', '-a', $kept, "$tmp/sets") == 0

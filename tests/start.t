@@ -33,7 +33,7 @@ sub numbers
 
 # A directory with the sets of a job that was killed: 4 and 5, at steps 9 and 12.
 my $made = scratch() . '/made';
-my $j = basis(sub { return start($made, fault => 'app.mid:*:14:kill') });
+my $j = basis(sub { return start($made, fault => 'app.mid:*:14:kill2') });
 is(numbers($made), '4 5', 'a job that is killed leaves two sets') or diag($j->{log});
 
 sub again
@@ -160,11 +160,11 @@ chain(sub {
 
 # with ftkit run, fresh holds for the run and not for each attempt
 $dir = again();
-$j = start($dir, run => [], env => { FTKIT_RECOVER_START => 'fresh' }, fault => 'app.mid:*:14:kill');
+$j = start($dir, run => [], env => { FTKIT_RECOVER_START => 'fresh' }, fault => 'app.mid:*:14:kill2');
 whole_job($j, 'a relaunch of a fresh run goes on from what this run has written',
     qr/fresh start.*relaunching.*restored set 1\d from files/s);
 $dir = again();
-$j = start($dir, run => [], env => { FTKIT_RECOVER_START => 'fresh' }, fault => 'app.mid:*:0:kill,durable.begin:*:1:kill');
+$j = start($dir, run => [], env => { FTKIT_RECOVER_START => 'fresh' }, fault => 'durable.begin:*:1:kill2');
 whole_job($j, '... and if that is nothing, from the beginning', qr/fresh start.*relaunching.*fresh start/s);
 unlike($j->{log}, qr/restored set/, '... not from an earlier run');
 
@@ -201,7 +201,7 @@ sub slots_of_others
     make_path($slots, map {"$slots.$_"} qw(a b));
     my %slots = (FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LEVEL_MEMORY_PLACE => 'file',
         FTKIT_LEVEL_MEMORY_SCHEME => $scheme, FTKIT_LEVEL_MEMORY_DIRECTORY => $slots);
-    start("$slots.a", env => \%slots, fault => 'app.mid:*:14:kill');
+    start("$slots.a", env => \%slots, fault => 'app.mid:*:14:kill2');
     my @left = grep { slurp($_) =~ /^FTKSLOT\n/ } glob("$slots/ftkit-slot-*");
     ok(@left > 0, "$scheme: a job leaves slots");
     $j = start("$slots.b", env => \%slots);
@@ -213,7 +213,7 @@ sub slots_of_others
     whole_job($j, '... nor another program',
         qr/\d+ slots in \S+ are of other jobs and left alone: one is of 'solver' in .*\(this is 'cg' in/);
     ok(!(grep { !-e } @left), '... they stay');
-    $j = start("$slots.a", env => { %slots, FTKIT_RECOVER_START => 'fresh' }, fault => 'app.mid:*:0:kill,ckpt.begin:*:1:kill');
+    $j = start("$slots.a", env => { %slots, FTKIT_RECOVER_START => 'fresh' }, fault => 'ckpt.begin:*:1:kill2');
     unlike($j->{log}, qr/restored set/, '... nor a fresh start');
     # of a copy that lies beside its original one is enough
     ok(!(grep { !-e } @left), '... which has them until its first commit') if $scheme eq 'own';
@@ -291,10 +291,12 @@ SKIP: {
     my $outlived = qr/restored set \d+ from memory that outlived the job/;
     my $line = qr{sets cannot be written to level\.hdf5\.directory = \Q$sets\E/default\.ftkit: Permission denied; the directory belongs to user $first, and this process belongs to user $second};
     chain(sub {
-        my $j = $user->($first, fault => 'app.mid:*:14:kill', while => sub {
-            ok(await_file("$sets/default.ftkit/set-*/manifest"), 'a user has a set');
+        my $j = $user->($first, fault => 'app.step:0:14:hold,app.mid:*:14:kill2', while => sub {
+            my ($work) = @_;
+            ok(await_held($work) && glob("$sets/default.ftkit/set-*/manifest"), 'a user has a set');
             refused($user->($second, run => []), '... and another one is refused', $line);
-        }, args => ['-d', 100, '-o', "$all/out"]);
+            let_go($work);
+        }, args => ['-o', "$all/out"]);
         isnt($j->{rc}, 0, '... whose job goes on, and is killed at last');
         my @left = map { [ $_, (stat)[4, 7, 9] ] } glob("$slots/ftkit-slot-*");
         ok(@left > 0 && !grep({ $_->[1] != $first } @left), '... and leaves slots') or diag($j->{log});

@@ -157,15 +157,14 @@ SKIP: {
     my $stopped = 0;
     survives('the whole job is suspended for longer than recover.timeout', faults => 0,
         env => { %memory, FTKIT_RECOVER_TIMEOUT => '2s' }, like => qr/has stood still for/,
-        unlike => qr/killed|repaired in/, solver => ['-d', 20, '-s', 60, '-p', 'pid'],
+        unlike => qr/killed|repaired in/, fault => 'app.step:0:20:hold',
         while => sub {
             my ($work) = @_;
-            for (my $end = time() + 30; time() < $end; select(undef, undef, undef, 0.01)) {
-                last if ((split(' ', slurp("$work/pid.0")))[1] // 0) >= 20;
-            }
+            await_held($work);
             my @all = grep { (readlink("/proc/$_/exe") // '') =~ /solver$/
                 && slurp("/proc/$_/environ") =~ /=\Q$work\E\0/ } map {m{(\d+)$}} glob('/proc/[0-9]*');
             $stopped = kill('STOP', @all);
+            let_go($work);
             select(undef, undef, undef, 5);
             for (@all) {
                 kill('CONT', $_);

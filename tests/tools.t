@@ -524,8 +524,8 @@ my ($second, $pruned, $mended, $status, $owner);
 my $dir = "$tmp/owned";
 my %slow = (%env, FTKIT_CONTEXT_NAME => 'default');
 $j = job(n => 2, spares => 0, keep => $dir, env => \%slow, timeout => 200,
-    args => ['-o', "$dir/out", '-d', '100', '-s', '80'], while => sub {
-        await_file("$dir/default.ftkit/set-000000000[4-9]/manifest");
+    args => ['-o', "$dir/out"], fault => 'app.step:0:8:hold', while => sub {
+        await_held($dir);
         $owner = slurp("$dir/default.ftkit/owner");
         make_path("$dir/default.ftkit/set-9999999999"); # as if it was being written
         $pruned = ftkit('prune', '--keep', 1, '--incomplete', $dir);
@@ -534,7 +534,8 @@ $j = job(n => 2, spares => 0, keep => $dir, env => \%slow, timeout => 200,
         ftkit('repair', $dir);
         $mended = "$code $err";
         $second = job(n => 2, spares => 0, keep => "$tmp/second", run => [],
-            env => { %slow, FTKIT_LEVEL_HDF5_DIRECTORY => $dir });
+            env => { %slow, FTKIT_LEVEL_HDF5_DIRECTORY => $dir, FTKIT_FAULT => '' });
+        let_go($dir);
     });
 ok($j->{rc} == 0, 'a job is not disturbed by the commands, nor by another job') or diag($j->{log});
 like($owner, qr/^ftkit\.owner = 3\njob = [0-9a-f]{16}\n.*^pid = \d+\n/ms, 'its record');
@@ -544,21 +545,19 @@ ok($second->{rc} == 2 && $second->{log} =~ /belong to job \S+ on \S+ \(process \
     'a second job is refused, with the name of the first') or diag($second->{log});
 ok(!-e "$dir/default.ftkit/owner", 'the record goes with its job');
 
-# ... and goes on owning them while its rank 0 is dead: rank 1 is stopped meanwhile, so that the
+# ... and goes on owning them while its rank 0 is dead: rank 1 stands still meanwhile, so that the
 # repair waits
 $dir = "$tmp/replaced";
-$j = job(n => 2, spares => 1, keep => $dir, fault => 'app.mid:0:8:kill', timeout => 200,
+$j = job(n => 2, spares => 1, keep => $dir, fault => 'app.mid:0:8:kill,app.mid:1:8:hold', timeout => 200,
     env => { %slow, FTKIT_RECOVER_TIMEOUT => '60s' },
     args => ['-o', "$dir/out", '-s', '20'], while => sub {
         my ($work) = @_;
-        await_file("$work/faults");
-        my $other = process_of($work, 1);
-        kill 'STOP', $other if $other;
+        await_held($work) && await_file("$work/faults");
         ftkit('status', $dir);
         $status = "$code $out$err";
         $second = job(n => 2, spares => 0, keep => "$tmp/third", run => [],
             env => { %slow, FTKIT_LEVEL_HDF5_DIRECTORY => $dir, FTKIT_FAULT => '' });
-        kill 'CONT', $other if $other;
+        let_go($work);
     });
 ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && $j->{log} =~ /repaired/, 'a job loses its rank 0')
     or diag($j->{log});
@@ -571,7 +570,7 @@ $dir = "$tmp/owned";
 
 # a job that is killed leaves a record that stops nobody
 remove_tree("$dir/default.ftkit");
-$j = job(n => 2, spares => 0, keep => $dir, env => \%slow, fault => 'app.mid:*:5:kill');
+$j = job(n => 2, spares => 0, keep => $dir, env => \%slow, fault => 'app.mid:*:5:kill2');
 ok(-e "$dir/default.ftkit/owner", 'a killed job leaves its record');
 $j = job(n => 2, spares => 0, keep => $dir, env => \%slow);
 ok($j->{rc} == 0 && $j->{log} =~ /restored set/, 'the next one goes on') or diag($j->{log});

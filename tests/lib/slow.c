@@ -1,6 +1,7 @@
 /* A slow machine; to be preloaded.  Every pread() takes FTKIT_TEST_SLOW_MS milliseconds longer, and
  * the list of all processes takes FTKIT_TEST_SLOW_LIST_MS milliseconds longer.  The environment of
- * processes of the name FTKIT_TEST_HIDDEN cannot be read, as that of another user.
+ * processes of the name FTKIT_TEST_HIDDEN cannot be read, as that of another user.  When the file
+ * FTKIT_TEST_LATER is there, the monotonic clock is two hours ahead.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -36,6 +37,15 @@ ssize_t pread(int fd, void *buf, size_t bytes, off_t at)
 ssize_t pread64(int fd, void *buf, size_t bytes, off_t at)
 {
     return slow_read(fd, buf, bytes, at);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    const char *later = getenv("FTKIT_TEST_LATER");
+    long rc = syscall(SYS_clock_gettime, clock, t);
+    if (rc == 0 && clock == CLOCK_MONOTONIC && later && access(later, F_OK) == 0)
+        t->tv_sec += 7200;
+    return (int)rc;
 }
 
 DIR *opendir(const char *name)

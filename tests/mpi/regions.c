@@ -289,6 +289,15 @@ static int begin_looking(void)
     return pthread_create(&sampler.thread, NULL, look, &sampler);
 }
 
+/* How much the thread has seen up to now. */
+static long looked(void)
+{
+    pthread_mutex_lock(&sampler.lock);
+    long peak = sampler.peak;
+    pthread_mutex_unlock(&sampler.lock);
+    return peak;
+}
+
 static long end_looking(void)
 {
     pthread_mutex_lock(&sampler.lock);
@@ -407,10 +416,13 @@ static int memory(ftkit_ctx *ft, struct app *a, FILE *out)
     double steady = (double)(memory_kib() - before) / unit;
     if (begin_looking() != 0)
         return 1;
-    for (int i = 0; i < a->steps; i++) {
+    /* the thread may get no processor during a set: go on until it has looked in time on all ranks */
+    for (int i = 0, seen = 0; i < a->steps || (!seen && i < 200); i++) {
         if (checkpoint(ft, a))
             return 1;
         advance(ft, a);
+        seen = (double)(looked() - before) >= 3 * unit;
+        MPI_Allreduce(MPI_IN_PLACE, &seen, 1, MPI_INT, MPI_LAND, a->comm);
     }
     double peak = (double)(end_looking() - before) / unit;
     double after = (double)(memory_kib() - before) / unit;
