@@ -80,7 +80,7 @@ for my $variant (qw(halo all)) {
     my ($p) = grep { "@{$_->{args}}" =~ /$variant/ } ahead_programs();
     for my $team (grep { selected(2, $variants, $_) } 1, 2) {
         my $env = { FTKIT_LOG_TEAM_SIZE => $team };
-        my $fault = join(',', map({"ckpt.unseen:$_:2:EIO"} 1 .. 3), 'app.sent:0:2:kill');
+        my $fault = join(',', map({"ckpt.unseen:$_:2:EIO"} 1 .. 3), 'app.sent:0:2:kill4');
         my $j = logged($p, env => $env, fault => $fault);
         is(verdict($p, $j, env => $env, killed => [0], faults => 4, what => $fault), '',
             title($p) . ", teams of $team: the commit is lost");
@@ -95,7 +95,7 @@ for my $variant (qw(halo collective all)) {
     my ($p) = grep { "@{$_->{args}}" =~ /$variant/ } ahead_programs();
     for my $team (grep { selected(2, $variants, $_) } 1, 2) {
         my $env = { FTKIT_LOG_TEAM_SIZE => $team, FTKIT_CHECKPOINT_PERIOD => '5 calls' };
-        my $fault = 'req.write:3:2:EIO,ckpt.unheard:1:2:EIO,app.step:3:6:kill';
+        my $fault = 'req.write:3:2:EIO,ckpt.unheard:1:2:EIO,app.step:3:6:kill3';
         my $j = logged($p, env => $env, fault => $fault);
         is(verdict($p, $j, any => 1, faults => 3, what => $fault), '',
             title($p) . ", teams of $team: a set is given up");
@@ -105,11 +105,11 @@ for my $variant (qw(halo collective all)) {
 # ---- the only ranks that know the outcome of a set send, and die: one of them, then in the repair the
 # other one, before or after it has shared the outcome
 
-my @given_up = (2, 'req.write:3:2:EIO,app.step:3:6:kill', 5, FTKIT_CHECKPOINT_PERIOD => '5 calls');
-for my $known ([ 'log.marks', 'ckpt.unseen', 2, 'app.sent:3:2:kill', 4 ],
+my @given_up = (2, 'req.write:3:2:EIO,app.step:3:6:kill4', 5, FTKIT_CHECKPOINT_PERIOD => '5 calls');
+for my $known ([ 'log.marks', 'ckpt.unseen', 2, 'app.sent:3:2:kill3', 4 ],
     [ 'log.marks', 'ckpt.unheard', @given_up ],
-    [ 'repair.built', 'ckpt.unseen', 2, 'app.sent:3:2:kill', 4 ],
-    [ 'repair.restored', 'ckpt.unseen', 2, 'app.sent:3:2:kill', 4 ])
+    [ 'repair.built', 'ckpt.unseen', 2, 'app.sent:3:2:kill3', 4 ],
+    [ 'repair.restored', 'ckpt.unseen', 2, 'app.sent:3:2:kill3', 4 ])
 {
     my ($second, $unknown, $nth, $first, $faults, @env) = @$known;
     my $visit = $second eq 'repair.restored' ? 1 : 2;
@@ -122,8 +122,8 @@ for my $known ([ 'log.marks', 'ckpt.unseen', 2, 'app.sent:3:2:kill', 4 ],
 # ---- the same at the first set of a job, with nothing under way there, or with requests: the ranks that
 # have not seen the commit know no set at all
 
-my @first = ('app.inflight:3:5:kill');
-my @later = ('app.sent:3:2:kill', 'req.write:3:1:EIO'); # the set of the first call fails
+my @first = ('app.inflight:3:5:kill3');
+my @later = ('app.sent:3:2:kill4', 'req.write:3:1:EIO'); # the set of the first call fails
 for my $known ([ 'log.marks', 2, @first ], [ 'log.marks', 2, @later ], [ 'repair.built', 2, @later ],
     [ 'repair.restored', 1, @later ])
 {

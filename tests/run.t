@@ -481,8 +481,9 @@ like($err, qr/^pid \d+  job  rank 1  state/m, 'timeout, --verbose: shows the pro
 sub times_out
 {
     my (@options) = @_;
+    my ($real) = slurp("$build/mpi.mk") =~ /^MPIRUN := (\S+)/m;
     open my $mpirun, '>', "$tmp/unset";
-    print $mpirun "#!/bin/sh\nunset LD_PRELOAD\nexec mpirun \"\$@\"\n";
+    print $mpirun "#!/bin/sh\nunset LD_PRELOAD\nexec $real \"\$@\"\n";
     close $mpirun;
     chmod 0755, "$tmp/unset";
     unlink "$tmp/later";

@@ -23,7 +23,7 @@ my %patient = (%memory, FTKIT_RECOVER_TIMEOUT => '30s');
 for (['vanish', 2, $told], ['quick', 0, qr/ends its program by quick_exit\(\) and its context open: it counts as lost/]) {
     my ($how, $rank, $like) = @$_;
     my $j = survives("$how by rank $rank", env => \%patient, fault => "app.mid:$rank:9:$how", like => $like);
-    cmp_ok($j->{seconds}, '<', 15, '... soon');
+    cmp_ok($j->{seconds}, '<', 15 * pace(), '... soon');
 }
 survives('a rank behind a wrapper script is killed', env => \%patient, fault => 'app.mid:2:9:kill',
     program => '/bin/sh', command => ['-c', 'program=$0; "$program" "$@"; exit $?', build() . '/mpi/solver'],
@@ -48,7 +48,7 @@ my @ways = (
     sub {
         my ($rank) = @_;
         my $j = job(env => \%files, run => [], fault => "app.mid:$rank:9:mpiabort", timeout => 40);
-        ok($j->{rc} == 3 && @{ $j->{faults} } == 1 && $j->{seconds} < 20
+        ok($j->{rc} == 3 && @{ $j->{faults} } == 1 && $j->{seconds} < 20 * pace()
                 && $j->{log} =~ /rank $rank of the job called MPI_Abort with code 3: the job ends, and is not relaunched/
                 && $j->{log} !~ /relaunching|repaired in/,
             "MPI_Abort by rank $rank: the job ends with its code") or diag("$j->{rc}, $j->{seconds} s\n$j->{log}");
@@ -122,18 +122,17 @@ for my $case ([ 'the repair', sub { slurp("$_[0]/log") =~ /repaired in/ }, 'app.
     my ($what, $done, $more, $like) = @$case;
     my $seen = 0;
     my $j = job(env => { %files, FTKIT_RECOVER_TIMEOUT => '30s' }, run => [], timeout => 60,
-        fault => join(',', 'app.mid:0:8:stop,app.mid:0:9:mpiabort', $more // ()), args => [ '-s', 60, '-p', 'pid' ],
+        fault => join(',', 'app.mid:0:8:hold,app.mid:0:9:mpiabort', $more // ()), args => [ '-s', 60 ],
         while => sub {
             my ($work) = @_;
-            $seen += await(sub { slurp("$work/faults") =~ /rank 0 .*: stop/ });
+            $seen += await_held($work);
             my $run = ftkit_run($work);
             $seen += $run && kill('STOP', $run);
-            my ($rank) = slurp("$work/pid.0") =~ /(\d+)/;
-            $seen += kill('CONT', $rank) if $rank;
+            let_go($work);
             $seen += await(sub { $done->($work) });
             kill('CONT', $run) if $run;
         });
-    ok($j->{rc} == 3 && $seen == 4 && $j->{log} =~ $like && $j->{log} !~ /relaunching/ && $j->{seconds} < 30,
+    ok($j->{rc} == 3 && $seen == 3 && $j->{log} =~ $like && $j->{log} !~ /relaunching/ && $j->{seconds} < 30 * pace(),
         "MPI_Abort, and ftkit run sees it after $what") or diag("$j->{rc}, $j->{seconds} s, $seen\n$j->{log}");
 }
 

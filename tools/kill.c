@@ -470,6 +470,10 @@ void ftk_kill_end(const struct ftk_run *r)
             endless = endless || (k->sources[j].fault == i && k->sources[j].left < 0);
         if (k->v[i].done || endless || !k->looked)
             continue;
+        if (k->v[i].request && atomic_load(&k->flip->done) == k->v[i].request) {
+            say_flip(k, &k->v[i]); /* the run has ended since the last look */
+            continue;
+        }
         option_of(&k->v[i], option, sizeof option);
         ftk_run_say("%s was not injected: the run ended before, or no process of this machine "
                     "carried the rank",

@@ -7,6 +7,7 @@
  * it.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE /* usleep */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

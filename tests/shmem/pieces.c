@@ -6,6 +6,7 @@
  * PE 0 writes the result to the file out.  Places as in jacobi.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE /* usleep */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
  * jacobi.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE /* usleep */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,12 +4,15 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,17 +102,18 @@ static void living(void **state)
 }
 
 #define BEGINS 1500
+#define LOOKS 10
 
-/* A job after the other begins: its page, then its determinants.  Return how many files of living
- * jobs were removed meanwhile. */
-static int begin_and_end(void)
+/* A job after the other begins, until there were enough looks, too: its page, then its determinants.
+ * Return how many files of living jobs were removed meanwhile. */
+static int begin_and_end(const _Atomic int *looks)
 {
     int removed = 0;
-    for (int i = 0; i < BEGINS; i++) {
+    for (uint64_t i = 0; i < BEGINS || atomic_load(looks) <= LOOKS; i++) {
         char job[32], page[96], path[128];
         struct ftk_dog_page *p;
         int lock;
-        snprintf(job, sizeof job, "begin%x", (unsigned)getpid() + (unsigned)i);
+        snprintf(job, sizeof job, "begin%" PRIx64, ((uint64_t)getpid() << 32) + i);
         snprintf(page, sizeof page, FTK_DOG_PREFIX "%s-0", job);
         if (ftk_dog_page_open(page, &p, &lock) != 0)
             return -1;
@@ -128,18 +132,22 @@ static int begin_and_end(void)
 static void beginning(void **state)
 {
     (void)state;
-    int status = 0, turns = 0;
+    int status = 0;
+    _Atomic int *looks =
+        mmap(NULL, sizeof *looks, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(looks != MAP_FAILED);
     const pid_t other = fork();
     assert_true(other >= 0);
     if (other == 0)
-        _exit(begin_and_end() == 0 ? 0 : 1);
+        _exit(begin_and_end(looks) == 0 ? 0 : 1);
     while (waitpid(other, &status, WNOHANG) == 0) {
         (void)ftk_dog_sweep(false);
-        turns++;
+        atomic_fetch_add(looks, 1);
     }
-    print_message("%d jobs have begun, %d looks\n", BEGINS, turns);
-    assert_true(turns > 10);
+    print_message("%d looks\n", atomic_load(looks));
+    assert_true(atomic_load(looks) > LOOKS);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(munmap((void *)looks, sizeof *looks), 0);
 }
 
 int main(void)
