@@ -151,14 +151,21 @@ my $signals;
 
 # ---- three losses --------------------------------------------------------------------------
 
-my $run = slurm_case('losses', '--nodelist=ftn[1-3]', 'slurm.sh', @heat);
+my $run;
+{
+    # the job stands still in a set after some 110 steps, until it has lost the first node
+    local @ENV{qw(FTKIT_FAULT FTKIT_FAULT_LOG)} = ('ckpt.begin:0:24:hold@*', slurm_shared() . '/losses/faults');
+    $run = slurm_case('losses', '--nodelist=ftn[1-3]', 'slurm.sh', @heat);
+}
 slurm_kill_rank($run, 1, 30);
 slurm_lose_node($run, 'ftn3', 60);
 my $here = own_mpi(); # the loss of a node is repaired in the running job
 ok(slurm_says($run, $here ? qr/^heat2d: continues at step \d+, set \d+, repair 2 /m
         : qr/^heat2d: continues at step \d+, set \d+$/m), 'the job goes on without the node');
 node_on('ftn3');
-slurm_lose_node($run, 'ftn1', 110);
+ok(await_held($run->{dir}), 'the job comes to a set after some 110 steps');
+slurm_lose_node($run, 'ftn1', 90);
+let_go($run->{dir});
 slurm_do(qw(scontrol update nodename=ftn1 state=down reason=lost));
 is($?, 0, 'Slurm is told that the first node is lost');
 node_on('ftn1');

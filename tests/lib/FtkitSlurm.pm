@@ -282,7 +282,7 @@ sub slurm_heat2d
 {
     my ($steps) = @_;
     my @size = ('-n', '64', '-s', $steps);
-    my $program = build() . '/examples/heat2d';
+    my $program = build() . '/flt-examples/heat2d'; # which knows faults
     my $still = job(n => 2, spares => 0, program => $program, args => ['-o', 'out', @size]);
     die("the undisturbed run failed:\n$still->{log}") if $still->{rc} != 0 || !$still->{result};
     return ($still->{result}, $program, '-o', 'out', '--pidfile', 'pid', '-d', '20', @size);
