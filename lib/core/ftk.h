@@ -68,9 +68,9 @@ uint64_t ftk_random(void);
 /* ---- Fault points -----------------------------------------------------------------------
  * Named points at which tests inject failures.  FTKIT_FAULT has a comma-separated list of
  * point:rank:nth:action[@incarnation].  rank, nth and incarnation (0 when not given) may be
- * *.  action is kill, killN, once, node, stop, slow, late, hold, afterN, exit, vanish, quick, abort,
- * mpiabort, loop, or the name of an errno (EIO, ENOSPC ...), with which the code at the point then
- * fails.  node: all processes of an emulated node are killed, and its daemon.  once: only the first
+ * *.  action is kill, killN, once, node, stop, slow, late, hold, afterN, exit, vanish, quick,
+ * abort, mpiabort, loop, or the name of an errno (EIO, ENOSPC ...), with which the code at the point
+ * then fails.  node: all processes of an emulated node are killed, and its daemon.  once: only the first
  * process of the job is killed.  killN: the process counts as a fault at once, and is killed when N
  * faults have come to pass in the job: so N processes die at the same time, however late one of
  * them is.  late: a pause of up to 3 ms.  hold: the process makes the file FTKIT_FAULT_LOG.held and

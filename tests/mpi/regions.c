@@ -416,7 +416,7 @@ static int memory(ftkit_ctx *ft, struct app *a, FILE *out)
     double steady = (double)(memory_kib() - before) / unit;
     if (begin_looking() != 0)
         return 1;
-    /* the thread may get no processor during a set: go on until it has looked in time on all ranks */
+    /* the thread may get no processor during a set: go on until it has looked on all ranks */
     for (int i = 0, seen = 0; i < a->steps || (!seen && i < 200); i++) {
         if (checkpoint(ft, a))
             return 1;

@@ -1,6 +1,6 @@
 /* Places of a program where a PE kills itself.  KILLS=PE STEP PLACE...: this PE ends in this step
- * at the so many-th place.  With END=exit it ends by exit().  PEs that end in the same step and at the
- * same place end at once.
+ * at the so many-th place.  With END=exit it ends by exit().  PEs that end in the same step and at
+ * the same place end at once.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef KILLS_H

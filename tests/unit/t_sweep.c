@@ -104,8 +104,8 @@ static void living(void **state)
 #define BEGINS 1500
 #define LOOKS 10
 
-/* A job after the other begins, until there were enough looks, too: its page, then its determinants.
- * Return how many files of living jobs were removed meanwhile. */
+/* A job after the other begins, until there were enough looks, too: its page, then its
+ * determinants.  Return how many files of living jobs were removed meanwhile. */
 static int begin_and_end(const _Atomic int *looks)
 {
     int removed = 0;
