@@ -69,14 +69,15 @@ uint64_t ftk_random(void);
  * Named points at which tests inject failures.  FTKIT_FAULT has a comma-separated list of
  * point:rank:nth:action[@incarnation].  rank, nth and incarnation (0 when not given) may be
  * *.  action is kill, killN, once, node, stop, slow, late, hold, afterN, exit, vanish, quick,
- * abort, mpiabort, loop, or the name of an errno (EIO, ENOSPC ...), with which the code at the point
- * then fails.  node: all processes of an emulated node are killed, and its daemon.  once: only the first
- * process of the job is killed.  killN: the process counts as a fault at once, and is killed when N
- * faults have come to pass in the job: so N processes die at the same time, however late one of
- * them is.  late: a pause of up to 3 ms.  hold: the process makes the file FTKIT_FAULT_LOG.held and
- * stands still until the test makes FTKIT_FAULT_LOG.go.  afterN: the process stands still until N
- * faults have come to pass.  Each fault that happens, but late, hold and afterN, is a line in the
- * file FTKIT_FAULT_LOG, each visit of a point a line in the file FTKIT_FAULT_TRACE.
+ * abort, mpiabort, loop, or the name of an errno (EIO, ENOSPC ...), with which the code at the
+ * point then fails.  node: all processes of an emulated node are killed, and its daemon.  once:
+ * only the first process of the job is killed.  killN: the process counts as a fault at once, and
+ * is killed when N faults have come to pass in the job: so N processes die at the same time,
+ * however late one of them is.  late: a pause of up to 3 ms.  hold: the process makes the file
+ * FTKIT_FAULT_LOG.held and stands still until the test makes FTKIT_FAULT_LOG.go.  afterN: the
+ * process stands still until N faults have come to pass.  Each fault that happens, but late, hold
+ * and afterN, is a line in the file FTKIT_FAULT_LOG, each visit of a point a line in the file
+ * FTKIT_FAULT_TRACE.
  * Outside test builds the macro is the constant 0. */
 #ifdef FTK_FAULTS
 int ftk_fault_hit(const char *point); /* 0, or the errno to fail with */
