@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -30,15 +31,21 @@ static void name_of(const char *job, int i, char path[128])
     snprintf(path, 128, "/dev/shm/" FTK_DET_PREFIX "0-%s-%d-%d-0", job, i, i);
 }
 
-static void make(const char *job, int from, int to)
+/* Make n files; how many were not there. */
+static int make(const char *job, int n)
 {
     char path[128];
-    for (int i = from; i < to; i++) {
+    int made = 0;
+    for (int i = 0; i < n; i++) {
         name_of(job, i, path);
         int fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
-        assert_true(fd >= 0);
+        assert_true(fd >= 0 || errno == EEXIST);
+        if (fd < 0)
+            continue;
+        made++;
         close(fd);
     }
+    return made;
 }
 
 /* Of this process: other processes of the machine do not count. */
@@ -49,14 +56,21 @@ static double cpu_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static double look(void)
+/* The time of a look at n files.  A job that begins on this machine removes all of them, at any
+ * moment: a look counts if the files are there before and after. */
+static double look(const char *job, int n)
 {
     double best = 1e9;
-    for (int i = 0; i < 5; i++) {
+    for (int good = 0, all = 0; good < 5; all++) {
+        assert_true(all < 10000);
+        (void)make(job, n);
         double begin_s = cpu_s();
         (void)ftk_dog_sweep(true);
         double s = cpu_s() - begin_s;
+        if (make(job, n) > 0)
+            continue;
         best = s < best ? s : best;
+        good++;
     }
     return best;
 }
@@ -66,10 +80,8 @@ static void linear(void **state)
     char job[32], path[128];
     (void)state;
     snprintf(job, sizeof job, "dead%x", (unsigned)getpid());
-    make(job, 0, FEW);
-    const double few = look();
-    make(job, FEW, MANY);
-    const double many = look();
+    const double few = look(job, FEW);
+    const double many = look(job, MANY);
     for (int i = 0; i < MANY; i++) {
         name_of(job, i, path);
         (void)unlink(path);
@@ -88,10 +100,10 @@ static void living(void **state)
     snprintf(job, sizeof job, "live%x", (unsigned)getpid());
     snprintf(page, sizeof page, FTK_DOG_PREFIX "%s-0", job);
     assert_int_equal(ftk_dog_page_open(page, &p, &lock), 0);
-    make(job, 0, 1);
+    assert_int_equal(make(job, 1), 1);
     name_of(job, 0, path[0]);
     snprintf(job, sizeof job, "gone%x", (unsigned)getpid());
-    make(job, 0, 1);
+    assert_int_equal(make(job, 1), 1);
     name_of(job, 0, path[1]);
     (void)ftk_dog_sweep(false);
     assert_int_equal(access(path[0], F_OK), 0);
@@ -117,7 +129,7 @@ static int begin_and_end(const _Atomic int *looks)
         snprintf(page, sizeof page, FTK_DOG_PREFIX "%s-0", job);
         if (ftk_dog_page_open(page, &p, &lock) != 0)
             return -1;
-        make(job, 0, 1);
+        assert_int_equal(make(job, 1), 1);
         name_of(job, 0, path);
         struct timespec t = { 0, 200000 }; /* as long as a sweep takes */
         (void)nanosleep(&t, NULL);
