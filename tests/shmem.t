@@ -19,6 +19,7 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 ulfm_only();
+apart();
 asleep_in_waits();
 srand($ENV{FTKIT_TEST_SEED} // 41);
 
@@ -138,6 +139,41 @@ killed('jacobi', 4, { spares => 3 }, random_kills(4, $_)) for (1, 2, all_cases()
 }
 killed('jacobi', 8, { spares => 3 }, random_kills(8, $_)) for (all_cases() ? ((1) x 5, (2) x 5, (3) x 10) : 3);
 
+# ---- parity over the heap: with rs two PEs that would be buddies are lost at once
+
+killed('jacobi', 4, { spares => 1, env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor' } }, [ 1, 20, 2 ]);
+killed('jacobi', 4, { spares => 2, env => { FTKIT_LEVEL_MEMORY_SCHEME => 'rs' } }, [ 0, 20, 2 ], [ 1, 20, 2 ]);
+
+# ---- the modes of the thesis: both are a copy with a buddy
+
+{
+    my $own = write_file(scratch() . '/own.ini', "[level.memory]\nscheme = own\n");
+    killed('jacobi', 4, { spares => 1, env => { FTKIT_CONFIG => $own, SHMEM_FT_BACKUP_MODE => 'double' } }, [ 2, 20, 3 ]);
+    for ([ double => '' ], [ single => 'SHMEM_FT_BACKUP_MODE=single: double is used: each PE has its own copy, too' ],
+        [ triple => q(warning: SHMEM_FT_BACKUP_MODE: 'triple' is neither single nor double: level.memory.scheme is used alone) ])
+    {
+        my ($mode, $text) = @$_;
+        my $j = pes('jacobi', n => 2, spares => 0, args => [3], env => { SHMEM_FT_BACKUP_MODE => $mode });
+        my @said = $j->{log} =~ /^\0?shmem: PE \d: (.*BACKUP_MODE.*)$/mg;
+        my $right = $text eq '' ? !@said : @said == 1 && $said[0] =~ /^\Q$text\E/;
+        ok($j->{rc} == 0 && $right, "SHMEM_FT_BACKUP_MODE=$mode: " . ($text || 'nothing to say'))
+            or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 2000));
+    }
+}
+
+# ---- blocks that are made, moved and freed between sets; a PE is lost inside of shmem_malloc
+
+killed('pieces', 4, { spares => 2 }, random_kills(4, 2, 9));
+for my $place (all_cases() ? 7 .. 8 : 7 + int(rand(2))) {
+    for my $step (all_cases() ? map { 5 * $_ + 4 } 0 .. 6 : 5 * int(rand(7)) + 4) {
+        my $pe = int(rand(4));
+        my $j = pes('pieces', n => 4, spares => 1, env => { GROWN => 'grown', KILLS => "$pe $step $place" });
+        is(verdict('pieces', $j, 4, [ $pe, $step, $place ]), '', "PE $pe is lost inside of shmem_malloc in step $step, place $place");
+        my %given = map { (slurp("$j->{dir}/grown.$_") =~ /^$step (\d)/m) => 1 } grep { $_ != $pe } 0 .. 3;
+        is(join(q( ), sort keys %given), $place == 7 ? 0 : join(q( ), sort keys %given), '... which gives NULL on all PEs, or on none');
+    }
+}
+
 # ---- places that an atomic call gives, and rows that go from PE to PE with flags
 
 killed('sort', 4, { spares => 2 }, random_kills(4, $_)) for (1, 2, all_cases() ? ((1) x 11, (2) x 10) : ());
@@ -225,6 +261,15 @@ my $files = { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS 
     my $j = pes('jacobi', n => 4, spares => 2, env => { %$files, KILLS => join(' ', map { @$_ } @kills) });
     is(verdict('jacobi', $j, 4, @kills), '', 'all copies of two PEs are lost: back to a set on the file system');
     like($j->{log}, qr/restored set 2[02] from files/, '... which a line names');
+
+    # what other programs find in a set
+    my @keys = qw(shmem.heap shmem.globals.0);
+  SKIP: {
+        my ($set) = glob("$j->{dir}/*.ftkit/set-*/*.h5");
+        skip('no h5ls', 1) if is_skipped() || system('command -v h5ls >/dev/null') != 0;
+        my $names = qx(h5ls -r '$set');
+        is(join(' ', grep { $names !~ m{/\Q$_\E\b} } @keys), '', 'h5ls shows the symmetric memory of a set') or diag($names);
+    }
 }
 {
     my @kills = ([ 2, 20, 2 ]);
@@ -282,4 +327,5 @@ sub linked {
         '... and says that it has to be linked in another way') or diag(substr($j->{log}, 0, 2000));
 }
 
+of_all_jobs(sub { is(left_behind(), '', 'no job has left a file') });
 done_testing();

@@ -15,6 +15,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+apart();
 asleep_in_waits();
 srand($ENV{FTKIT_TEST_SEED} // 37);
 
@@ -301,6 +302,25 @@ for my $rank (map { 2 * $_ } victims(2, 1)) {
     is(verdict($p, $j, any => 1), '', '... with the memory of windows');
 }
 
+# ---- sets that earlier builds have written: windows of the loop, a lock, shared memory
+# tests/data/set-*-v7.tar.gz: one set each, of two ranks
+
+for (['winloop', 4, 20, 'fence', \@alone], ['windows', 3, 12, 'kept', [%$all], 'locks'],
+    ['shared', 2, 12, 'halo', [%$all]])
+{
+    my ($name, $set, $steps, $how, $teams, $file) = @$_;
+    my $p = { name => $name, steps => $steps, args => [ '-m', $how, '-n', $steps ] };
+    my $env = { @$teams, FTKIT_CHECKPOINT_PERIOD => '5 calls', FTKIT_LEVEL_HDF5_ENABLED => 'true',
+        FTKIT_LEVEL_HDF5_DIRECTORY => my $old = scratch() . "/old-$name" };
+    mkdir($old);
+    is(system('tar', '-xzf', top() . '/tests/data/set-' . ($file // $name) . '-v7.tar.gz', '-C', $old), 0, "an older set: $name");
+    my $want = basis(sub { logged($p, n => 2, spares => 0, env => { %$env, FTKIT_LEVEL_HDF5_ENABLED => 'false' })->{result} });
+    my $j = logged($p, n => 2, spares => 0, env => $env);
+    like($j->{log}, qr/restored set $set from files/, '... a job goes on from it');
+    like($want, qr/^OK step $steps hash \w+ 0 wrong/, '... which without it has a result');
+    is($j->{result}, $want, '... to the right result') or diag(substr($j->{log}, 0, 3000));
+}
+
 # ---- an epoch that a set cannot have; a target without memory
 
 {
@@ -308,6 +328,10 @@ for my $rank (map { 2 * $_ } victims(2, 1)) {
             FTKIT_CHECKPOINT_PERIOD => '1 calls' });
     like($j->{result}, qr/^OK step 40 hash \w+ 0 wrong/, 'a set with an open epoch is refused')
         or diag($j->{log});
+}
+{
+    my $j = logged(program('held'), spares => 0, env => { %$all, FTKIT_CHECKPOINT_PERIOD => '1 calls' });
+    like($j->{result}, qr/^OK step 40 hash \w+ 0 wrong/, 'a set with a lock is refused, with its target') or diag($j->{log});
 }
 for my $p ($active[0], all_cases() ? $active[1] : (), $passive[1]) {
     my $j = logged($p, spares => 0, env => $all, fault => 'win.memory:1:9:EIO');
@@ -637,6 +661,15 @@ sub direct_in {
     }
 }
 
+# ---- windows of the MPI: a warning says what a failure does there
+
+for my $how (qw(fence pscw locks before own)) {
+    my $j = checks('outside', 3, 1, $how);
+    my $n = () = $j->{log} =~ /warning: context default: rank 0: a window is not ftkit's, so its calls go to the MPI: a failure inside its calls is not repaired/g;
+    is($n, $how eq 'own' ? 0 : 1, "... $how: " . ($how eq 'own' ? 'no warning' : 'one warning'))
+        or diag(substr($j->{log}, 0, 3000));
+}
+
 # ---- what cannot be done says why
 
 my $apart = qr/checkpoint\.line = apart: with locks and shared memory use together/;
@@ -660,4 +693,5 @@ for my $case ([ { FTKIT_LOG_TEAM_SIZE => 2 }, qr/several teams: with locks and s
     }
 }
 
+of_all_jobs(sub { is(left_behind(), '', 'no job has left a file') });
 done_testing();

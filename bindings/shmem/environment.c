@@ -1,8 +1,10 @@
-/* The variables of the environment that OpenSHMEM 1.4 names.
+/* The variables of the environment that OpenSHMEM 1.4 names, and that of the thesis.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "own.h"
 
@@ -15,6 +17,36 @@ const char *ftk_shmem_variable(const char *what, char (*name)[FTK_SHMEM_VARIABLE
         text = getenv(*name);
     }
     return text;
+}
+
+/* The modes of the thesis: a copy at another PE, and with double an own one, too. */
+static bool is_mode(const char *text)
+{
+    return strcmp(text, "single") == 0 || strcmp(text, "double") == 0;
+}
+
+void ftk_shmem_choose_backup(void)
+{
+    char name[FTK_SHMEM_VARIABLE_BYTES];
+    const char *mode = ftk_shmem_variable("FT_BACKUP_MODE", &name);
+    if (mode && is_mode(mode) && setenv("FTKIT_LEVEL_MEMORY_SCHEME", "buddy", 0) != 0)
+        ftk_shmem_end("shmem_init: no memory");
+}
+
+static void say_backup(void)
+{
+    char name[FTK_SHMEM_VARIABLE_BYTES];
+    const char *mode = ftk_shmem_variable("FT_BACKUP_MODE", &name);
+    if (mode && !is_mode(mode))
+        fprintf(stderr,
+            "shmem: PE 0: warning: %s: '%s' is neither single nor double: level.memory.scheme is "
+            "used alone\n",
+            name, mode);
+    else if (mode && strcmp(mode, "single") == 0)
+        fprintf(stderr,
+            "shmem: PE 0: %s=single: double is used: each PE has its own copy, too, so a set is of "
+            "one moment\n",
+            name);
 }
 
 static void describe(const char *what, const char *text)
@@ -38,6 +70,8 @@ void ftk_shmem_describe(void)
         describe("VERSION", "PE 0 prints the version of the library");
         describe("INFO", "PE 0 prints these lines");
         describe("DEBUG", "without effect");
+        describe("FT_BACKUP_MODE", "single or double: a copy with a buddy (level.memory.scheme)");
     }
     fflush(stdout);
+    say_backup();
 }

@@ -90,6 +90,7 @@ static void configure(void)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (setenv(keys[i][0], keys[i][1], 1) != 0)
             ftk_shmem_end("shmem_init: no memory");
+    ftk_shmem_choose_backup();
 }
 
 /* shmem_init() begins MPI, unless the program has begun it; the library ends what it has begun. */

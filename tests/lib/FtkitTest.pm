@@ -18,13 +18,14 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(job command builds survives in_turn in_any_order victims all_cases pairwise selected is_skipped chain basis of_all_jobs once reference
     build top slurp scratch events event_texts packages ulfm_only asleep_in_waits
     nodes_possible own_mpi died_at_end near test_data write_file await_file process_of kill_rank hold_ranks release_ranks
-    kill_process kill_mpirun pace await_held let_go);
+    kill_process kill_mpirun pace await_held let_go apart left_behind);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
 my $build = abs_path($ENV{BUILD} // "$top/build");
 my $dir = tempdir('ftkit-test-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my %reference;
 my $count = 0;
+my $own_shm = 0; # whether nobody else uses /dev/shm
 
 # FTKIT_TEST_JOBS=3,7-9: only these jobs of a file run, by their numbers; the tests of the other jobs
 # are skipped, with the number of the job.  A run of once() has no number.
@@ -149,6 +150,33 @@ sub nodes_possible {
 # of mpirun's pid.  Two jobs at once had the same names: one job crashed, the other hung.
 sub shared_memory {
     return -d '/dev/shm' && -w _ ? tempdir('ftkit-test-XXXXXXXX', DIR => '/dev/shm', CLEANUP => 1) : undef;
+}
+
+# Let the jobs of this file have a /dev/shm and a TMPDIR of their own, so that what they leave can be
+# seen (left_behind) while other files run.  The file begins again in a name space, where it may.
+sub apart {
+    my $is_apart = delete $ENV{FTKIT_TEST_APART};
+    if (!defined($is_apart) && nodes_possible()) {
+        remove_tree($dir); # exec() runs no END block
+        local $ENV{FTKIT_TEST_APART} = 1;
+        my $begin = 'mount -t tmpfs none /dev/shm || FTKIT_TEST_APART=0; exec "$@"';
+        exec('unshare', '-m', '--propagation', 'private', 'sh', '-c', $begin, 'sh', $^X, $0, @ARGV)
+            or die("unshare: $!\n");
+    }
+    $own_shm = $is_apart;
+    make_path($ENV{TMPDIR} = "$dir/tmp");
+    return;
+}
+
+# What the jobs of a file that is apart() have left; processes that end may still remove files.
+sub left_behind {
+    my @left;
+    for (my $end = time() + 10 * pace(); time() < $end; sleep(0.2)) {
+        my @places = ("$dir/tmp", $own_shm ? '/dev/shm' : ());
+        @left = split(/\n/, qx(find @places -mindepth 1 ! -type d));
+        last if !@left;
+    }
+    return join(' ', @left);
 }
 
 # Run one job under a hard timeout.  Options: n, spares, run (more arguments of ftkit run),

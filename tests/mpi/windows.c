@@ -13,6 +13,7 @@
  *   kept     each step leaves a complete request to the next one, in an epoch of all steps; its end
  *            and an exclusive lock follow in the order of MPI
  *   open     as pscw; behind each step a set is refused, because an epoch is open
+ *   held     as locks; behind each step a set is refused, because a lock is held
  *   posted   as pscw; set-up opens an epoch of post and start, which the loop closes
  *   self     as pscw; set-up opens an epoch and completes what this rank sends to itself, and the
  *            loop has the other rank of this epoch
@@ -41,6 +42,7 @@ static struct {
         COUNTER,
         SERVED,
         LOCKS,
+        HELD,
         MADE,
         KEPT
     } how;
@@ -70,6 +72,22 @@ static int with_open_epoch(struct foreign *f)
     return FTKIT_OK;
 }
 
+/* A set is refused, and takes nothing away: the lock still counts. */
+static int with_held_lock(struct foreign *f)
+{
+    const int next = (f->rank + 1) % f->nranks;
+    const int64_t more = 1;
+    char text[96];
+    snprintf(text, sizeof text, "a lock is held (call MPI_Win_unlock before); target %d is locked",
+        next);
+    MPI_Win_lock(f->step % 2 ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, next, 0, w.all);
+    w.state[1] += ftkit_checkpoint(f->ft) != FTKIT_ERR_STATE;
+    w.state[1] += strstr(ftkit_detail(f->ft), text) == NULL;
+    MPI_Accumulate(&more, 1, MPI_INT64_T, next, 0, 1, MPI_INT64_T, MPI_SUM, w.all);
+    MPI_Win_unlock(next, w.all);
+    return FTKIT_OK;
+}
+
 static bool is_begun_in_set_up(void)
 {
     return w.how == FENCED || w.how == POSTED || w.how == SELF;
@@ -78,13 +96,13 @@ static bool is_begun_in_set_up(void)
 static int prepare(struct foreign *f)
 {
     static const char *const names[] = { "fence", "fenced", "pscw", "open", "posted", "self",
-        "test", "gets", "counter", "served", "locks", "made", "kept" };
+        "test", "gets", "counter", "served", "locks", "held", "made", "kept" };
     int start;
     const int how = foreign_variant(f, names, sizeof names / sizeof *names);
     if (how < 0)
         return 1;
     w.how = how;
-    f->after = w.how == OPEN ? with_open_epoch : NULL;
+    f->after = w.how == OPEN ? with_open_epoch : w.how == HELD ? with_held_lock : NULL;
     w.cells = foreign_block(f->size, f->nranks, f->rank, &start);
     w.u = calloc((size_t)w.cells + 2, sizeof *w.u);
     w.next = calloc((size_t)w.cells + 2, sizeof *w.next);
@@ -437,7 +455,7 @@ static void step(struct foreign *f)
         gets(f);
     else if (w.how <= SERVED)
         counter(f);
-    else if (w.how == LOCKS)
+    else if (w.how == LOCKS || w.how == HELD)
         locks(f);
     else if (w.how == MADE)
         made(f);

@@ -187,6 +187,12 @@ static inline struct ftk_win *ftk_win_find(MPI_Win win)
     return NULL;
 }
 
+/* ---- foreign.c ------------------------------------------------------------------------ */
+
+/* A call on a window of the MPI waits for other processes: warn once that this is not repaired. */
+void ftk_win_foreign(MPI_Win win);
+void ftk_win_foreign_forget(void); /* the log closes */
+
 /* ---- queue.c --------------------------------------------------------------------------- */
 
 /* Append an operation.  After an error the queue is as before. */

@@ -8,6 +8,7 @@
  * MPI_Win_create is the program's, which registers it.
  *
  * A replacement makes the windows of set-up again in the replay of set-up. */
+#include <stdio.h>
 #include <string.h>
 
 #include "log/base/part.h"
@@ -78,6 +79,7 @@ static int roll_back(const struct ftk_rollback *b)
 static void close_windows(void)
 {
     forget();
+    ftk_win_foreign_forget();
     ftk_win_close();
 }
 
@@ -93,6 +95,16 @@ static bool has_operations(const struct ftk_win *w)
     return w->used;
 }
 
+/* The first target of which this rank has a lock of MPI_Win_lock; -1: none.  A set can have
+ * MPI_Win_lock_all. */
+static int locked_target(const struct ftk_win *w)
+{
+    for (int i = 0; w->passive && !w->passive->all && i < w->vc->size; i++)
+        if (w->passive->lock[i] != FTK_WIN_FREE)
+            return i;
+    return -1;
+}
+
 /* Why a set cannot have the state of w; NULL: it can. */
 static const char *unfit(const struct ftk_win *w)
 {
@@ -102,7 +114,7 @@ static const char *unfit(const struct ftk_win *w)
         return "an epoch of MPI_Win_post is open (call MPI_Win_wait before)";
     if (has_operations(w))
         return "operations are not complete (call MPI_Win_fence or MPI_Win_flush_all before)";
-    if (w->passive && !w->passive->all && ftk_win_has_locks(w))
+    if (locked_target(w) >= 0)
         return "a lock is held (call MPI_Win_unlock before)";
     if (ftk_win_shared_in_loop(w))
         return "its shared memory was made inside the loop (make it before ftkit_recover, or free "
@@ -111,19 +123,26 @@ static const char *unfit(const struct ftk_win *w)
     return why ? why : ftk_win_ranges_unfit(w);
 }
 
+static int refuse(const struct ftk_win *w, const char *why)
+{
+    char name[MPI_MAX_OBJECT_NAME + 1] = "", lock[32] = "";
+    const int target = locked_target(w);
+    int len;
+    (void)PMPI_Win_get_name(w->handle, name, &len); /* for the text only */
+    if (target >= 0)
+        snprintf(lock, sizeof lock, "; target %d is locked", target);
+    return ftk_fail(FTKIT_ERR_STATE, "a set cannot have the window%s%s: %s%s", *name ? " " : "",
+        name, why, lock);
+}
+
 static int cut(bool apart)
 {
-    char name[MPI_MAX_OBJECT_NAME + 1] = "";
-    int len;
     (void)apart;
     ftk_win_requests_look(); /* the part under_way takes the complete ones */
     for (const struct ftk_win *w = ftk_wins; w; w = w->next) {
         const char *why = ftk_win_is_live(w) ? unfit(w) : NULL;
-        if (!why)
-            continue;
-        (void)PMPI_Win_get_name(w->handle, name, &len); /* for the text only */
-        return ftk_fail(
-            FTKIT_ERR_STATE, "a set cannot have the window%s%s: %s", *name ? " " : "", name, why);
+        if (why)
+            return refuse(w, why);
     }
     return FTKIT_OK;
 }
