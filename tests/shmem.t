@@ -164,13 +164,15 @@ killed('jacobi', 4, { spares => 2, env => { FTKIT_LEVEL_MEMORY_SCHEME => 'rs' } 
 # ---- blocks that are made, moved and freed between sets; a PE is lost inside of shmem_malloc
 
 killed('pieces', 4, { spares => 2 }, random_kills(4, 2, 9));
-for my $place (all_cases() ? 7 .. 8 : 7 + int(rand(2))) {
+for my $place (8, 9) {
     for my $step (all_cases() ? map { 5 * $_ + 4 } 0 .. 6 : 5 * int(rand(7)) + 4) {
         my $pe = int(rand(4));
         my $j = pes('pieces', n => 4, spares => 1, env => { GROWN => 'grown', KILLS => "$pe $step $place" });
-        is(verdict('pieces', $j, 4, [ $pe, $step, $place ]), '', "PE $pe is lost inside of shmem_malloc in step $step, place $place");
-        my %given = map { (slurp("$j->{dir}/grown.$_") =~ /^$step (\d)/m) => 1 } grep { $_ != $pe } 0 .. 3;
-        is(join(q( ), sort keys %given), $place == 7 ? 0 : join(q( ), sort keys %given), '... which gives NULL on all PEs, or on none');
+        is(verdict('pieces', $j, 4, [ $pe, $step, $place ]), '',
+            "PE $pe is lost inside of shmem_malloc in step $step, place $place");
+        next if $place == 9; # the lost PE may have let some of the others go on
+        my @given = map { slurp("$j->{dir}/grown.$_") =~ /^$step ([01])/m } grep { $_ != $pe } 0 .. 3;
+        is(scalar(grep {$_} @given), 0, "... which gives NULL on all PEs: @given");
     }
 }
 
@@ -265,7 +267,7 @@ my $files = { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS 
     # what other programs find in a set
     my @keys = qw(shmem.heap shmem.globals.0);
   SKIP: {
-        my ($set) = glob("$j->{dir}/*.ftkit/set-*/*.h5");
+        my ($set) = glob("$j->{dir}/*.ftkit/set-*/part-*.h5");
         skip('no h5ls', 1) if is_skipped() || system('command -v h5ls >/dev/null') != 0;
         my $names = qx(h5ls -r '$set');
         is(join(' ', grep { $names !~ m{/\Q$_\E\b} } @keys), '', 'h5ls shows the symmetric memory of a set') or diag($names);

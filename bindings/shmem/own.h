@@ -59,7 +59,7 @@ enum { FTK_SHMEM_VARIABLE_BYTES = 32 };
 /* The value of SHMEM_<what>, or of SMA_<what>, its name before 1.4; NULL: neither is set.
  * name: the one that was looked at last. */
 const char *ftk_shmem_variable(const char *what, char (*name)[FTK_SHMEM_VARIABLE_BYTES]);
-/* Before MPI begins: SHMEM_FT_BACKUP_MODE sets a key of ftkit that the environment does not have. */
+/* Before MPI begins: SHMEM_FT_BACKUP_MODE sets a key of ftkit, if the environment does not. */
 void ftk_shmem_choose_backup(void);
 /* PE 0 prints what SHMEM_VERSION and SHMEM_INFO ask for, and what takes the place of a mode of
  * SHMEM_FT_BACKUP_MODE. */

@@ -192,6 +192,17 @@ static void open_memory(void)
         make_window(&s->seg[i]);
 }
 
+/* Open the context with the file that FTKIT_CONFIG names, which is no key of ftkit. */
+static void open_context(void)
+{
+    const char *name = getenv("FTKIT_CONFIG");
+    char *file = name ? strdup(name) : NULL;
+    if ((name && !file) || unsetenv("FTKIT_CONFIG") != 0)
+        ftk_shmem_end("shmem_init: no memory");
+    need("shmem_init", ftkit_open(MPI_COMM_WORLD, file, &ftk_shmem.ft));
+    free(file);
+}
+
 /* MPI begins with this level, unless the program has begun it already. */
 static void begin_mpi(int level)
 {
@@ -220,7 +231,7 @@ static void init(int level)
     configure();
     begin_mpi(level);
     MPI_Comm_rank(MPI_COMM_WORLD, &s->me);
-    need("shmem_init", ftkit_open(MPI_COMM_WORLD, getenv("FTKIT_CONFIG"), &s->ft));
+    open_context();
     need("shmem_init", ftkit_bind_comm(s->ft, &s->comm));
     MPI_Comm_rank(s->comm, &s->me);
     MPI_Comm_size(s->comm, &s->n);

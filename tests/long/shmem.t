@@ -23,7 +23,7 @@ my $count = $ENV{FTKIT_TEST_COUNT} // 20;
 srand($seed);
 diag("FTKIT_TEST_SEED=$seed FTKIT_TEST_COUNT=$count");
 
-my %places = (jacobi => 6, pieces => 9, sort => 6); # of each step
+my %places = (jacobi => 6, pieces => 11, sort => 6); # of each step
 my @programs = sort keys %places;
 # two PEs that keep the copies of each other may be lost at once
 my $files = { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 sets',
@@ -54,6 +54,21 @@ for my $p (@programs) {
         is(verdict($p, $j, 4, $first), '', "$p, two kills in a step: $first->[0] in $first->[1]");
     }
 }
+
+# ---- Jacobi of listing 4.1 on 8 PEs with 3 substitutes: one kill at each call, then two and three
+
+sub jacobi { return killed('jacobi', 8, { spares => 3 }, @_) }
+for my $step (0 .. 40) {
+    for my $place ($step ? 101 : (), $step < 40 ? 1 .. $places{jacobi} : ()) {
+        jacobi([ int(rand(8)), $step, $place ]);
+    }
+}
+{
+    my @kill = (int(rand(8)), 0, 101); # in front of the first set: the job begins again
+    my $j = pes('jacobi', n => 8, spares => 3, run => [ '--relaunch', 1 ], env => { KILLS => "@kill" });
+    is(verdict('jacobi', $j, 8, \@kill), '', 'jacobi, 8 PEs: one before the first shmem_checkpoint_all');
+}
+jacobi(random_kills(8, 2 + $_ % 2)) for 1 .. 2 * $count;
 
 # ---- at any instruction
 

@@ -3,9 +3,9 @@
  *
  *   pieces [STEPS]
  *
- * PE 0 writes the result to the file out.  Places as in jacobi.c; in each fifth step 7 and 8 are
- * inside of shmem_malloc().  With GROWN each PE adds a line "STEP 0|1" to the file GROWN.<pe>:
- * whether shmem_malloc() has given memory.
+ * PE 0 writes the result to the file out.  Places as in jacobi.c; in each fifth step 8 and 9 are
+ * inside of shmem_malloc().  With GROWN each PE adds a line to the file GROWN.<pe>: STEP, and 1 if
+ * shmem_malloc() has given memory, 0 if not, 2 if the PE has not made the call because of a loss.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -50,7 +50,7 @@ int MPI_Allreduce(
     return rc;
 }
 
-static void note_memory(bool given)
+static void note_memory(int given)
 {
     const char *name = getenv("GROWN");
     char path[512];
@@ -156,6 +156,8 @@ static void advance(void)
     around_the_ring();
     if (step % 5 == 4 && !shmem_ft_failed())
         grow();
+    else if (step % 5 == 4)
+        note_memory(2);
     if (!shmem_ft_failed())
         gather();
     shmem_barrier_all();
