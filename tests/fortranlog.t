@@ -52,6 +52,10 @@ for my $i (0 .. $#bindings) {
         ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK \d+$/m, "$b: windows, teams of $teams")
             or diag(substr($j->{log}, 0, 3000));
     }
+    my $j = job(n => 3, spares => 1, program => build() . "/ftests/windows_$b", args => [], fault => "app.mid:$i:1:kill",
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'rank' });
+    ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && $j->{log} =~ /^\0?OK \d+$/m, "$b: windows, rank $i is lost in an epoch")
+        or diag(substr($j->{log}, 0, 3000));
 }
 
 # ---- calls that would go past the log

@@ -65,6 +65,12 @@ static void facts(void)
     OK(MPI_Win_get_info(win, &info));
     OK(MPI_Info_free(&info));
     OK(MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, on_delete, &key, NULL));
+    OK(MPI_Win_set_attr(win, key, &key));
+    deleted = 0;
+    OK(MPI_Win_delete_attr(win, key));
+    EQUAL(1, deleted);
+    OK(MPI_Win_get_attr(win, key, &value, &flag));
+    TRUE(!flag);
     OK(MPI_Win_set_attr(win, key, name));
     OK(MPI_Win_get_attr(win, key, &value, &flag));
     TRUE(flag && value == name);
@@ -73,6 +79,59 @@ static void facts(void)
     OK(MPI_Win_free(&win));
     TRUE(win == MPI_WIN_NULL);
     OK(MPI_Win_free_keyval(&key));
+}
+
+/* ---- hints (12.2.1, 12.2.7, 12.7.2) -------------------------------------------------- */
+
+static void expect_hint(MPI_Win win, const char *key, const char *want)
+{
+    char value[MPI_MAX_INFO_VAL + 1] = "";
+    int flag;
+    MPI_Info info;
+    OK(MPI_Win_get_info(win, &info));
+    OK(MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &flag));
+    OK(MPI_Info_free(&info));
+    TRUE(flag && strcmp(value, want) == 0);
+}
+
+/* Operations of one rank on one place happen in the order of the calls. */
+static void ordered(MPI_Win win, const int *x)
+{
+    const int next = (me + 1) % n, last = (me + n - 1) % n;
+    int old[5] = { 0 };
+    OK(MPI_Win_fence(0, win));
+    for (int i = 1; i < 5; i++) {
+        const int set = 10 * me + i, none = 0;
+        OK(MPI_Accumulate(&set, 1, MPI_INT, next, 0, 1, MPI_INT, MPI_REPLACE, win)); /* waw, war */
+        OK(MPI_Get_accumulate(&none, 0, MPI_INT, &old[i], 1, MPI_INT, next, 0, 1, MPI_INT,
+            MPI_NO_OP, win)); /* raw, rar */
+    }
+    OK(MPI_Win_fence(0, win));
+    for (int i = 1; i < 5; i++)
+        EQUAL(10 * me + i, old[i]);
+    EQUAL(10 * last + 4, x[0]);
+}
+
+static void hints(void)
+{
+    static const char *const orders[] = { NULL, "rar,raw,war,waw", "none" };
+    int x[2] = { -1, -1 };
+    MPI_Info info;
+    MPI_Win win;
+    for (int i = 0; i < 3; i++) {
+        OK(MPI_Info_create(&info));
+        OK(MPI_Info_set(info, "no_locks", "false"));
+        if (orders[i])
+            OK(MPI_Info_set(info, "accumulate_ordering", orders[i]));
+        OK(MPI_Win_create(x, sizeof x, sizeof *x, info, MPI_COMM_WORLD, &win));
+        if (i < 2)
+            ordered(win, x);
+        OK(MPI_Info_set(info, "no_locks", "true"));
+        OK(MPI_Win_set_info(win, info));
+        OK(MPI_Info_free(&info));
+        expect_hint(win, "no_locks", "true");
+        OK(MPI_Win_free(&win));
+    }
 }
 
 static void allocated(void)
@@ -388,6 +447,7 @@ static void parts(void)
 static void body(void)
 {
     facts();
+    hints();
     allocated();
     operations();
     characters();

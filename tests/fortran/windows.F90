@@ -1,8 +1,8 @@
-! Windows of MPI with the message log, from Fortran: attributes, put, get and accumulates with fences
-! and with post, start, complete and wait; with log.teams = all also locks, requests and shared
-! memory.
+! Windows of MPI with the message log, from Fortran: attributes, hints, error handlers, put, get and
+! accumulates with fences and with post, start, complete and wait; with log.teams = all also locks,
+! requests and shared memory.
 !
-!  Rank 0 prints "OK checks"; the first mismatch ends the job.
+!  A rank passes app.mid once, behind operations of an epoch.  Rank 0 prints "OK checks"; the first mismatch ends the job.
 !
 ! SPDX-License-Identifier: BSD-3-Clause
 #include "binding.h"
@@ -13,10 +13,17 @@ program windows
     type(ftkit_ctx) :: ft
     COMM_T, target :: comm
     integer :: me, np, ierr, checks = 0, next, last
-    integer, asynchronous :: x(8)
+    integer, target, asynchronous :: x(8)
     character(len=8) :: teams
     WIN_T :: win
     integer(MPI_ADDRESS_KIND), parameter :: bytes = 32
+    interface
+        integer(c_int) function test_fault(point) bind(c)
+            import :: c_int, c_char
+            character(kind=c_char), intent(in) :: point(*)
+        end function
+    end interface
+    integer :: ignored
 #ifndef USE_F08
     integer :: unused
 #endif
@@ -30,10 +37,15 @@ program windows
     last = mod(me + np - 1, np)
     call MPI_Win_create(x, bytes, 4, MPI_INFO_NULL, comm, win, ierr)
     call check(ierr == MPI_SUCCESS .and. win /= MPI_WIN_NULL, 'MPI_Win_create')
+    x = 0
+    call ftkit_register(ft, 'x', x)
     call ftkit_recover(ft)
     call ftkit_checkpoint(ft)
     call facts()
+    call attributes()
+    call errors()
     call fences()
+    call combined()
     call epochs()
     call get_environment_variable('FTKIT_LOG_TEAMS', teams)
     if (teams == 'all') call locks()
@@ -41,6 +53,7 @@ program windows
     call check(ierr == MPI_SUCCESS .and. win == MPI_WIN_NULL, 'MPI_Win_free')
     call allocated()
     call attached()
+    call from_bottom()
     if (teams == 'all') call shared()
     call ftkit_close(ft)
     if (me == 0) print '(a, i0)', 'OK ', checks
@@ -84,6 +97,67 @@ contains
         call MPI_Group_free(world NO_E)
     end subroutine
 
+    subroutine attributes()
+        integer(MPI_ADDRESS_KIND), parameter :: mine = 4711
+        integer(MPI_ADDRESS_KIND) :: value
+        integer :: key
+        logical :: flag
+        character(len=MPI_MAX_INFO_VAL) :: text
+        INFO_T :: info
+        value = 0
+        call MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, key, value NO_E)
+        call MPI_Win_set_attr(win, key, mine, ierr)
+        call check(ierr == MPI_SUCCESS, 'MPI_Win_set_attr')
+        call MPI_Win_get_attr(win, key, value, flag NO_E)
+        call check(flag .and. value == mine, 'the value of MPI_Win_set_attr')
+        call MPI_Win_delete_attr(win, key NO_E)
+        call MPI_Win_get_attr(win, key, value, flag NO_E)
+        call check(.not. flag, 'MPI_Win_delete_attr')
+        call MPI_Win_free_keyval(key NO_E)
+        call MPI_Info_create(info NO_E)
+        call MPI_Info_set(info, 'no_locks', 'false' NO_E)
+        call MPI_Win_set_info(win, info, ierr)
+        call check(ierr == MPI_SUCCESS, 'MPI_Win_set_info')
+        call MPI_Info_free(info NO_E)
+        call MPI_Win_get_info(win, info NO_E)
+        call MPI_Info_get(info, 'no_locks', MPI_MAX_INFO_VAL, text, flag NO_E)
+        call check(flag .and. text(1:5) == 'false', 'the value of MPI_Win_set_info')
+        call MPI_Info_free(info NO_E)
+    end subroutine
+
+    subroutine errors()
+        integer, asynchronous :: mine(1)
+        integer(MPI_ADDRESS_KIND), parameter :: at = 0
+        integer :: class
+        call MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN NO_E)
+        mine = 0
+        call MPI_Put(mine, 1, MPI_INTEGER, me, at, 1, MPI_INTEGER, win, ierr) ! in no epoch
+        call MPI_Error_class(ierr, class NO_E)
+        call check(class == MPI_ERR_RMA_SYNC, 'MPI_Win_set_errhandler')
+        call MPI_Win_set_errhandler(win, MPI_ERRORS_ARE_FATAL NO_E)
+    end subroutine
+
+    subroutine combined()
+        integer, asynchronous :: one(1), wanted(1), was(1), more(2), old(2)
+        integer(MPI_ADDRESS_KIND) :: at
+        x = [100*me + 1, 100*me + 2, 100*me + 3, 100*me + 4, 0, 0, 0, 0]
+        call MPI_Win_fence(0, win NO_E)
+        one = 5
+        wanted = 100*next + 1
+        at = 0
+        call MPI_Compare_and_swap(one, wanted, was, MPI_INTEGER, next, at, win, ierr)
+        call check(ierr == MPI_SUCCESS, 'MPI_Compare_and_swap')
+        more = [7, 8]
+        at = 2
+        call MPI_Get_accumulate(more, 2, MPI_INTEGER, old, 2, MPI_INTEGER, next, at, 2, MPI_INTEGER, &
+            MPI_SUM, win, ierr)
+        call check(ierr == MPI_SUCCESS, 'MPI_Get_accumulate')
+        call MPI_Win_fence(MPI_MODE_NOSUCCEED, win NO_E)
+        call check(was(1) == 100*next + 1 .and. x(1) == 5, 'what MPI_Compare_and_swap has swapped')
+        call check(all(old == [100*next + 3, 100*next + 4]), 'what MPI_Get_accumulate has got')
+        call check(x(3) == 100*me + 10 .and. x(4) == 100*me + 12, '... and has added')
+    end subroutine
+
     subroutine fences()
         integer, asynchronous :: mine(2), got(2), old(1), one(1)
         integer(MPI_ADDRESS_KIND) :: at
@@ -93,6 +167,7 @@ contains
         call MPI_Win_fence(MPI_MODE_NOPRECEDE, win, ierr)
         call MPI_Put(mine, 2, MPI_INTEGER, next, at, 2, MPI_INTEGER, win, ierr)
         call check(ierr == MPI_SUCCESS, 'MPI_Put')
+        ignored = test_fault('app.mid'//c_null_char)
         call MPI_Win_fence(0, win NO_E)
         call check(x(3) == 10 * last .and. x(4) == 10 * last + 1, 'what MPI_Put has put')
         call MPI_Get(got, 2, MPI_INTEGER, next, at, 2, MPI_INTEGER, win, ierr)
@@ -153,6 +228,20 @@ contains
         call MPI_Rget(got, 1, MPI_INTEGER, next, at, 1, MPI_INTEGER, win, request NO_E)
         call MPI_Wait(request, MPI_STATUS_IGNORE, ierr)
         call check(ierr == MPI_SUCCESS .and. got(1) == 90 + me, 'MPI_Rget')
+        mine = 1000
+        call MPI_Rget_accumulate(mine, 1, MPI_INTEGER, got, 1, MPI_INTEGER, next, at, 1, MPI_INTEGER, &
+            MPI_SUM, win, request NO_E)
+        call MPI_Wait(request, MPI_STATUS_IGNORE, ierr)
+        call check(ierr == MPI_SUCCESS .and. got(1) == 90 + me, 'MPI_Rget_accumulate')
+        call MPI_Win_flush_all(win, ierr)
+        call check(ierr == MPI_SUCCESS, 'MPI_Win_flush_all')
+        mine = -1000
+        call MPI_Raccumulate(mine, 1, MPI_INTEGER, next, at, 1, MPI_INTEGER, MPI_SUM, win, request NO_E)
+        call MPI_Wait(request, MPI_STATUS_IGNORE NO_E)
+        call MPI_Win_flush_local(next, win, ierr)
+        call check(ierr == MPI_SUCCESS, 'MPI_Win_flush_local')
+        call MPI_Win_flush_local_all(win, ierr)
+        call check(ierr == MPI_SUCCESS, 'MPI_Win_flush_local_all')
         call MPI_Win_unlock_all(win NO_E)
         call MPI_Barrier(comm NO_E)
         call MPI_Win_lock(MPI_LOCK_EXCLUSIVE, me, 0, win NO_E)
@@ -217,6 +306,25 @@ contains
         call c_f_pointer(base, others, [8])
         call check(all(others == next), 'memory of MPI_Win_allocate_shared')
         call MPI_Barrier(comm NO_E)
+        call MPI_Win_free(own NO_E)
+    end subroutine
+
+    !> All memory of the process, with the displacements that MPI_Get_address gives.
+    subroutine from_bottom()
+        WIN_T :: own
+        integer, asynchronous :: mine(1)
+        integer(MPI_ADDRESS_KIND) :: address(1), there(1)
+        call MPI_Get_address(x, address(1) NO_E)
+        call MPI_Win_create(MPI_BOTTOM, address(1) + bytes, 1, MPI_INFO_NULL, comm, own, ierr)
+        call check(ierr == MPI_SUCCESS, 'MPI_Win_create of MPI_BOTTOM')
+        call MPI_Sendrecv(address, 1, MPI_AINT, last, 6, there, 1, MPI_AINT, next, 6, comm, &
+            MPI_STATUS_IGNORE NO_E)
+        x = -1
+        mine = 50 + me
+        call MPI_Win_fence(0, own NO_E)
+        call MPI_Put(mine, 1, MPI_INTEGER, next, there(1) + 8, 1, MPI_INTEGER, own NO_E)
+        call MPI_Win_fence(0, own NO_E)
+        call check(x(3) == 50 + last .and. x(2) == -1, 'memory from MPI_BOTTOM on')
         call MPI_Win_free(own NO_E)
     end subroutine
 
