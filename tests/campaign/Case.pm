@@ -63,7 +63,7 @@ sub point_in_loop {
     my $sets = $p->{steps} / ($c->{config}{'checkpoint.period'} =~ /(\d+)/)[0];
     my @of = map { [$_, $sets] } $c->{config}{'checkpoint.line'} ? @apart : @set;
     push(@of, map { [$_, 0.9 * $p->{steps}] } (qw(app.step app.mid app.inflight)) x 3) if !$p->{quiet};
-    push(@of, map { [$_, 0.9 * $p->{steps}] } (@{ $p->{points} }) x 2);
+    push(@of, map { my ($point, $most) = split(/=/, $_); [$point, $most // 0.9 * $p->{steps}] } (@{ $p->{points} }) x 2);
     push(@of, map { [$_, $p->{messages} // 40] } (qw(log.send log.received)) x 2) if $c->{config}{'log.enabled'};
     push(@of, map { [$_, 3] } @local) if $c->{config}{'level.local.scheme'};
     push(@of, map { [$_, 3] } $c->{config}{'level.hdf5.asynchronous'} ? @durable : @flush)
@@ -82,7 +82,7 @@ sub kill_in_loop {
 sub kill_in_repair {
     my ($c) = @_;
     my @of = (@repair, $c->{config}{'log.enabled'} ? @repair_log : (),
-        $c->{program} =~ /^files/ ? qw(files.restore files.read archive.open archive.read) : (),
+        $c->{program} =~ /^shared/ ? qw(win.back win.join) : (), $c->{program} =~ /^files/ ? qw(files.restore files.read archive.open archive.read) : (),
         $c->{replicas} > 1 ? qw(clone.send clone.receive clone.committed) : (),
         ($c->{config}{'level.memory.scheme'} // '') =~ /xor|rs/ ? qw(rebuild.begin rebuild.data rebuild.done) : ());
     return sprintf('%s:%d:%d:kill', one_of(@of), below(processes($c) + $c->{spares}), 1 + below(3));
@@ -281,7 +281,7 @@ sub make {
     my $how = $mode eq 'apart' ? 'apart' : 'together';
     my @of = Programs::of_kind($mode);
     $c{program} = $random ? random_script($how) : one_of(@of, (grep { $_ eq 'twins' } @of) x 3,
-        (grep {/^(?:windows|dynamic|winloop|files)/} @of) x 2);
+        (grep {/^(?:windows|dynamic|winloop|shared|files)/} @of) x 2);
     my $p = Programs::find($c{program});
     $c{n} = one_of(@{ $p->{n} });
     $c{config}{'checkpoint.period'} = one_of(@{ $axes{'checkpoint.period'} });

@@ -12,7 +12,7 @@ our @EXPORT_OK = qw(judge crashes reasons);
 # Stops that docs/limits.md, log.md and replicas.md have, by the words of their lines.
 my @reasons = (
     ['no copy is left' => qr/no copy or parity is left|there is no complete set anywhere else/],
-    ['before the first set' => qr/before the first set (?:was written|of a job)|could not begin/],
+    ['before the first set' => qr/before the first set (?:was written|of a job|of ftkit_checkpoint)|could not begin/],
     ['at the end of the loop' => qr/already left its loop|of its team had already left/],
     ['before a context was opened' => qr/was gone before any context was opened/],
     ['in ftkit_close' => qr/lost in ftkit_close, before its program could end/],

@@ -18,7 +18,8 @@ our @EXPORT_OK = qw(find arguments names of_kind script_kinds);
 #   shrink   the same result on fewer ranks
 #   team     needs one team of all ranks
 #   shmem    of OpenSHMEM: the library turns the log on, with one team
-# path: below build/; args; steps: calls of a loop (visits of app.step); points: its own fault points;
+# path: below build/; args; steps: calls of a loop (visits of app.step); points: its own fault points (with
+# =N those of which a rank passes so few);
 # n: numbers of ranks; quiet: it has no app.* points; names: it names its result itself;
 # errors: behind its result it says how many calls had an error;
 # one_node: its result is that of ranks on one node; stops: it stops when a set cannot be written; outside: of
@@ -69,17 +70,22 @@ for my $binding (qw(mpifh mpi f08)) {
         FtkitLog::fortran_programs($binding);
 }
 add("windows-$_", 'log apart', path => 'mpi/windows', args => ['-m', $_], steps => 40,
-    points => [qw(win.sent win.applied)]) for qw(fence pscw test gets);
+    points => [qw(win.sent win.applied), $_ eq 'pscw' ? 'win.wait' : ()]) for qw(fence pscw test gets);
 add("windows-$_", 'log team', path => 'mpi/windows', args => ['-m', $_], steps => 40,
-    points => [qw(win.flush win.applied)]) for qw(counter locks kept);
+    points => [qw(win.flush win.applied), $_ eq 'locks' ? 'win.unlock' : ()]) for qw(counter locks kept);
 add("dynamic-$_", 'log apart', path => 'mpi/dynamic', args => ['-m', $_], steps => 40,
-    points => [qw(win.sent win.applied)]) for qw(fence pscw);
+    points => [qw(win.sent win.applied win.attached=9)]) for qw(fence pscw);
 add('dynamic-locks', 'log team', path => 'mpi/dynamic', args => ['-m', 'locks'], steps => 40,
-    points => [qw(win.locked win.applied)]);
+    points => [qw(win.locked win.unlock win.applied win.attached=9)]);
 add("winloop-$_", $_ eq 'locks' ? 'log team' : 'log', path => 'mpi/winloop', args => ['-m', $_], steps => 40,
-    points => [qw(win.applied)]) for qw(fence pscw locks);
+    points => [qw(win.applied win.made=13)]) for qw(fence pscw locks);
 add("direct-$_", 'log team', path => 'mpi/direct', args => ['-m', $_], steps => 40,
-    points => [qw(win.direct win.word win.applied)]) for qw(fence pscw locks spin);
+    points => [qw(win.direct win.word win.applied win.map=3 win.offer=3), /fence/ ? 'win.meet' : ()])
+    for qw(fence pscw locks spin made-fence made-pscw made-locks);
+add('latecomer', 'log team', path => 'mpi/latecomer', args => ['-n', 20], steps => 20, points => ['win.meet']);
+# a loss before the first set ends the job
+add("shared-$_", 'log team', path => 'mpi/shared', args => ['-m', $_], steps => 40, one_node => 1)
+    for qw(halo mixed alone flag);
 add('steal', 'log team', path => 'mpi/steal', steps => 40, points => [qw(win.direct win.word win.flush)]);
 # files that the program writes, in each set
 add('files-callbacks', 'all log apart', path => 'mpi/files', args => ['callbacks'], quiet => 1, errors => 1,
@@ -87,7 +93,7 @@ add('files-callbacks', 'all log apart', path => 'mpi/files', args => ['callbacks
 add('files-calls', 'all', path => 'mpi/files', args => ['calls'], quiet => 1, errors => 1,
     points => [qw(app.step files.scanned files.take archive.write)]);
 add("shmem-$_", 'shmem', path => "shmem-tests/$_", args => [400], steps => 400, quiet => 1, names => 1,
-    outside => 1) for qw(jacobi pieces);
+    outside => 1) for qw(jacobi pieces ptr sort);
 
 # Random programs of tests/mpi/script.c: kinds of operations that come in turns.
 my %script_kinds = (together => [ '', 'ahead', 'cancel', 'wild,ahead,middle', 'cancel,wild,anytag,p2p,ahead',
