@@ -3,7 +3,8 @@
  *   outside fence|pscw|locks|before|own
  *
  * fence, pscw, locks: on a communicator from before ftkit_open, with these epochs.  before: made
- * before ftkit_open.  own: none, but a window on a communicator of ftkit, and one of a process alone.
+ * before ftkit_open.  own: none, but a window on a communicator of ftkit, and one of a process
+ * alone.
  *
  * Rank 0 prints "OK checks"; the first mismatch ends the job.
  *
