@@ -638,9 +638,9 @@ sub direct_in {
         }
     }
 
-    # a fence has an error at one rank alone: this rank must not come too early later
+    # a fence of a step has an error at one rank alone: this rank must not come too early later
     $p = direct('fence');
-    $k = logged($p, spares => 0, env => $env, fault => 'win.results:1:3:ENOMEM,app.compute:*:*:late');
+    $k = logged($p, spares => 0, env => $env, fault => 'win.results:1:8:ENOMEM,app.compute:*:*:late');
     is("@{[ scalar @{ $k->{faults} } ]} $k->{rc} $k->{result}", "1 0 $want{fence}", title($p) . ': an error of a fence')
         or diag(substr($k->{log}, 0, 3000));
 

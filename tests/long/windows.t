@@ -42,7 +42,7 @@ my %way = (
         program('winloop', 'locks', qw(win.applied win.made)) ],
     'lock_all' => [ program('windows', 'counter', qw(win.flush win.applied)),
         program('windows', 'kept', qw(win.flush win.direct)), program('direct', 'locks', qw(win.flush win.direct)),
-        program('direct', 'made-locks', qw(win.flush win.direct)) ],
+        program('direct', 'made-locks', qw(win.flush win.direct)), program('direct', 'shared-locks', qw(win.flush win.direct)) ],
 );
 my @ways = sort keys %way;
 
