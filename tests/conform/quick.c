@@ -148,14 +148,8 @@ static void mistakes(void)
     EQUAL(3, old);
 }
 
-static void body(void)
+static void operations(void)
 {
-    target = (me + 1) % n;
-    const MPI_Aint bytes = (MPI_Aint)sizeof *mine * WORDS * n;
-    OK(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, (void *)&mine, &win));
-    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
-    memset(mine, 0, (size_t)bytes);
-    OK(MPI_Barrier(MPI_COMM_WORLD));
     const int rc = MPI_Win_lock_all(0, win);
     for (int round = 0; rc == MPI_SUCCESS && round < 2; round++) { /* the first may be messages */
         numbers();
@@ -167,7 +161,34 @@ static void body(void)
         OK(MPI_Win_unlock_all(win));
     else /* several teams */
         FAILS(MPI_ERR_UNSUPPORTED_OPERATION, rc);
+}
+
+/* flavor: of MPI_Win_allocate, or of MPI_Win_allocate_shared. */
+static void on_window(int flavor)
+{
+    const MPI_Aint bytes = (MPI_Aint)sizeof *mine * WORDS * n;
+    int *is, flag, rc;
+    if (flavor == MPI_WIN_FLAVOR_ALLOCATE)
+        rc = MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, (void *)&mine, &win);
+    else
+        rc = MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, (void *)&mine, &win);
+    if (rc == MPI_ERR_UNSUPPORTED_OPERATION && flavor == MPI_WIN_FLAVOR_SHARED)
+        return; /* several teams */
+    OK(rc);
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    OK(MPI_Win_get_attr(win, MPI_WIN_CREATE_FLAVOR, (void *)&is, &flag));
+    TRUE(flag && *is == flavor);
+    memset(mine, 0, (size_t)bytes);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    operations();
     OK(MPI_Win_free(&win));
+}
+
+static void body(void)
+{
+    target = (me + 1) % n;
+    on_window(MPI_WIN_FLAVOR_ALLOCATE);
+    on_window(MPI_WIN_FLAVOR_SHARED);
 }
 
 int main(int argc, char **argv)

@@ -24,22 +24,17 @@
  * Functions that return int return MPI codes. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/memfd.h"
-#include "detect/detect.h"
 #include "log/win/alloc.h"
 #include "log/win/near.h"
 #include "log/win/share_file.h"
+#include "log/win/word.h"
 
 /* At the begin of the file of a rank. */
 struct head {
@@ -80,9 +75,7 @@ struct ftk_win_near {
         ALL_IN,   /* all ranks are in the last fence, and have no operations to apply */
         UNCOUNTED /* a fence had an error before its end: others may have counted it */
     } last;
-    unsigned calls;     /* of ftk_win_near_looks() */
-    unsigned same_time; /* looks at the clock since the last one that has seen another time */
-    struct timespec at; /* the time of that one */
+    struct ftk_win_looks looks;
     struct peer peer[]; /* [n] */
 };
 
@@ -111,6 +104,13 @@ static int map_file(int fd, size_t bytes, struct head **head)
     return 0;
 }
 
+/* A window of MPI_Win_allocate_shared needs a descriptor for its memory, too, without which there is
+ * no window: so files that are not needed end at a quarter of the descriptors. */
+static bool may_stay(const struct ftk_win *w, int fd)
+{
+    return ftk_share_file_may_stay(w->shared ? 2 * fd : fd);
+}
+
 /* Without a file other ranks send messages. */
 static void make_file(struct ftk_win *w, size_t bytes)
 {
@@ -118,7 +118,7 @@ static void make_file(struct ftk_win *w, size_t bytes)
     int err = FTK_FAULT("win.file");
     if (!err)
         err = ftk_share_file_make_sparse(bytes, ftk_share_file_token(w->id), &d->fd);
-    if (!err && (!ftk_share_file_may_stay(d->fd) || map_file(d->fd, bytes, &d->head) != 0)) {
+    if (!err && (!may_stay(w, d->fd) || map_file(d->fd, bytes, &d->head) != 0)) {
         (void)close(d->fd); /* nothing was written by it */
         d->fd = -1;
     }
@@ -289,11 +289,14 @@ static void let_go(struct ftk_win *w, int rank, enum after after)
         .shown = p->shown };
 }
 
+/* Where this rank has private memory in place of the shared one, no other rank may store. */
 uint64_t ftk_win_near_address(const struct ftk_win *w, uint64_t *token)
 {
     const struct ftk_win_near *d = w->near;
-    *token = ftk_win_near_has_file(w) ? d->head->token : 0;
-    return ftk_win_near_has_file(w) ? ftk_share_file_address(d->fd) : 0;
+    const bool has =
+        ftk_win_near_has_file(w) && (!w->shared || ftk_win_shared_memory(w, w->vc->rank));
+    *token = has ? d->head->token : 0;
+    return has ? ftk_share_file_address(d->fd) : 0;
 }
 
 /* Map the memory that the head of a window of MPI_Win_create names. */
@@ -435,58 +438,12 @@ void ftk_win_near_free(struct ftk_win *w)
 
 /* ---- combining ----------------------------------------------------------------------- */
 
-/* Whether a process has ended.  Its parent may not have asked for the outcome yet. */
-static bool has_ended(pid_t pid)
-{
-    char path[64], text[512];
-    if (kill(pid, 0) != 0)
-        return errno == ESRCH;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0)
-        (void)close(fd); /* nothing was written by it */
-    text[n > 0 ? n : 0] = '\0';
-    const char *name = strrchr(text, ')'); /* PID (NAME) STATE */
-    return name && (strncmp(name, ") Z", 3) == 0 || strncmp(name, ") X", 3) == 0);
-}
-
-/* A processor that waits leaves the memory to the one that has the word. */
-static void pause_briefly(void)
-{
-#ifdef __x86_64__
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
-/* One process at a time.  When the one that combines has ended, the word stays as it is until all
- * have gone back to the line.  False: so it is, and this process does not have the word.  Another
- * process may have the number of the one that has ended, so a known failure is enough. */
-static bool take(struct head *h, uint32_t me)
-{
-    enum { SPINS = 64, LOOKS = 64 * SPINS };
-    for (unsigned turns = 1;; turns++) {
-        uint32_t other = atomic_load_explicit(&h->busy, memory_order_relaxed);
-        if (other == 0
-            && atomic_compare_exchange_strong_explicit(
-                &h->busy, &other, me, memory_order_acquire, memory_order_relaxed))
-            return true;
-        pause_briefly();
-        if (turns % SPINS == 0)
-            (void)sched_yield(); /* never fails */
-        if (turns % LOOKS == 0 && (has_ended((pid_t)other) || ftk_detect_poll(ftk_log.ctx)))
-            return false;
-    }
-}
-
 bool ftk_win_near_lock(const struct ftk_win *w, int rank)
 {
     struct head *h = w->near ? head_of(w, rank) : NULL;
     if (!h)
         return true;
-    const bool has = take(h, w->near->pid);
+    const bool has = ftk_win_word_take(&h->busy, w->near->pid);
     if (has)
         (void)FTK_FAULT("win.word");
     return has;
@@ -501,37 +458,10 @@ void ftk_win_near_unlock(const struct ftk_win *w, int rank)
 
 /* ---- epochs -------------------------------------------------------------------------- */
 
-/* The coarse clock goes on each few milliseconds, and costs a few loads. */
-static bool has_time_gone(struct timespec *at)
-{
-    struct timespec now;
-    if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0)
-        return true;
-    const bool has = now.tv_nsec != at->tv_nsec || now.tv_sec != at->tv_sec;
-    *at = now;
-    return has;
-}
-
-/* Few calls may take long, with the work of the program between them; and another rank may wait for
- * many quick ones.  So both count.  When many looks at the clock have seen the same time the calls
- * are quick, and few of them look at it. */
 enum ftk_win_look ftk_win_near_looks(struct ftk_win *w)
 {
-    enum { EACH = 64, QUICK = 16, EACH_QUICK = 8 };
-    struct ftk_win_near *d = w->near;
     atomic_thread_fence(memory_order_seq_cst);
-    if (!d)
-        return FTK_WIN_LOOK;
-    d->calls++;
-    if (d->same_time == QUICK && d->calls % EACH_QUICK != 0)
-        return FTK_WIN_LOOK_NOT;
-    if (has_time_gone(&d->at)) {
-        d->same_time = 0;
-        return FTK_WIN_LOOK_CLOSELY;
-    }
-    if (d->same_time < QUICK)
-        d->same_time++;
-    return d->calls % EACH == 0 ? FTK_WIN_LOOK : FTK_WIN_LOOK_NOT;
+    return w->near ? ftk_win_look_due(&w->near->looks) : FTK_WIN_LOOK;
 }
 
 void ftk_win_near_opened(struct ftk_win *w, int rank, bool fetches)

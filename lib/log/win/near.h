@@ -6,6 +6,7 @@
 #ifndef FTK_LOG_WIN_NEAR_H
 #define FTK_LOG_WIN_NEAR_H
 
+#include "log/win/look.h"
 #include "log/win/win.h"
 
 /* ---- a target ------------------------------------------------------------------------- */
@@ -60,9 +61,7 @@ void ftk_win_near_flushed(struct ftk_win *w, int rank);
 /* Whether direct operations on a rank wait for their flush; one of them has fetched. */
 bool ftk_win_near_is_open(const struct ftk_win *w, int rank);
 bool ftk_win_near_has_fetched(const struct ftk_win *w, int rank);
-/* Operations of this call have been done.  Whether the call should look at messages, as a call that
- * is repeated has to do sometimes; closely: also at failures. */
-enum ftk_win_look { FTK_WIN_LOOK_NOT, FTK_WIN_LOOK, FTK_WIN_LOOK_CLOSELY };
+/* Operations of this call have been done.  Whether the call should look at messages. */
 enum ftk_win_look ftk_win_near_looks(struct ftk_win *w);
 
 #endif
