@@ -13,8 +13,8 @@ struct ftk_win_looks {
     struct timespec at; /* the time of that one */
 };
 
-/* Whether the call should look at messages, as a call that is repeated has to do sometimes; closely:
- * also at failures. */
+/* Whether the call should look at messages, as a call that is repeated has to do sometimes.
+ * Closely: also at failures. */
 enum ftk_win_look { FTK_WIN_LOOK_NOT, FTK_WIN_LOOK, FTK_WIN_LOOK_CLOSELY };
 enum ftk_win_look ftk_win_look_due(struct ftk_win_looks *l);
 

@@ -104,8 +104,8 @@ static int map_file(int fd, size_t bytes, struct head **head)
     return 0;
 }
 
-/* A window of MPI_Win_allocate_shared needs a descriptor for its memory, too, without which there is
- * no window: so files that are not needed end at a quarter of the descriptors. */
+/* A window of MPI_Win_allocate_shared needs a descriptor for its memory, too.  So files that are
+ * not needed end at a quarter of the descriptors. */
 static bool may_stay(const struct ftk_win *w, int fd)
 {
     return ftk_share_file_may_stay(w->shared ? 2 * fd : fd);
