@@ -270,12 +270,6 @@ static int fence(struct ftk_win *w, int assertion)
 
 int ftk_mpi_Win_fence(int assertion, MPI_Win win)
 {
-    struct ftk_win *w = ftk_win_find(win);
-    if (!w && ftk_win_is_gone(win))
-        return ftk_log_error();
-    if (!w) {
-        ftk_win_foreign(win);
-        return PMPI_Win_fence(assertion, win);
-    }
+    FTK_WIN_OF(win, PMPI_Win_fence(assertion, win))
     return ftk_win_end(w, fence(w, assertion));
 }

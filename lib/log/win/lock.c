@@ -279,37 +279,27 @@ static int unlock_all(struct ftk_win *w)
 
 /* ---- the calls ----------------------------------------------------------------------- */
 
-/* Begins a call: real is that of the MPI for a window that is not ours. */
-#define ON_WINDOW(real)                                                                            \
-    struct ftk_win *w = ftk_win_find(win);                                                         \
-    if (!w && ftk_win_is_gone(win))                                                                \
-        return ftk_log_error();                                                                    \
-    if (!w) {                                                                                      \
-        ftk_win_foreign(win);                                                                      \
-        return real;                                                                               \
-    }
-
 int ftk_mpi_Win_lock(int lock_type, int rank, int assertion, MPI_Win win)
 {
-    ON_WINDOW(PMPI_Win_lock(lock_type, rank, assertion, win))
+    FTK_WIN_OF(win, PMPI_Win_lock(lock_type, rank, assertion, win))
     return ftk_win_end(w, lock(w, lock_type, rank));
 }
 
 int ftk_mpi_Win_lock_all(int assertion, MPI_Win win)
 {
-    ON_WINDOW(PMPI_Win_lock_all(assertion, win))
+    FTK_WIN_OF(win, PMPI_Win_lock_all(assertion, win))
     return ftk_win_end(w, lock_all(w));
 }
 
 int ftk_mpi_Win_unlock(int rank, MPI_Win win)
 {
-    ON_WINDOW(PMPI_Win_unlock(rank, win))
+    FTK_WIN_OF(win, PMPI_Win_unlock(rank, win))
     return ftk_win_end(w, unlock(w, rank));
 }
 
 int ftk_mpi_Win_unlock_all(MPI_Win win)
 {
-    ON_WINDOW(PMPI_Win_unlock_all(win))
+    FTK_WIN_OF(win, PMPI_Win_unlock_all(win))
     return ftk_win_end(w, unlock_all(w));
 }
 
@@ -336,25 +326,25 @@ static int flush_all_call(struct ftk_win *w, bool local)
 
 int ftk_mpi_Win_flush(int rank, MPI_Win win)
 {
-    ON_WINDOW(PMPI_Win_flush(rank, win))
+    FTK_WIN_OF(win, PMPI_Win_flush(rank, win))
     return ftk_win_end(w, flush_call(w, rank, false));
 }
 
 int ftk_mpi_Win_flush_local(int rank, MPI_Win win)
 {
-    ON_WINDOW(PMPI_Win_flush_local(rank, win))
+    FTK_WIN_OF(win, PMPI_Win_flush_local(rank, win))
     return ftk_win_end(w, flush_call(w, rank, true));
 }
 
 int ftk_mpi_Win_flush_all(MPI_Win win)
 {
-    ON_WINDOW(PMPI_Win_flush_all(win))
+    FTK_WIN_OF(win, PMPI_Win_flush_all(win))
     return ftk_win_end(w, flush_all_call(w, false));
 }
 
 int ftk_mpi_Win_flush_local_all(MPI_Win win)
 {
-    ON_WINDOW(PMPI_Win_flush_local_all(win))
+    FTK_WIN_OF(win, PMPI_Win_flush_local_all(win))
     return ftk_win_end(w, flush_all_call(w, true));
 }
 
@@ -362,7 +352,7 @@ int ftk_mpi_Win_flush_local_all(MPI_Win win)
  * memory in a loop. */
 int ftk_mpi_Win_sync(MPI_Win win)
 {
-    ON_WINDOW(PMPI_Win_sync(win))
+    FTK_WIN_OF(win, PMPI_Win_sync(win))
     atomic_thread_fence(memory_order_seq_cst);
     return ftk_win_end(w, ftk_log_progress(&w->turns));
 }

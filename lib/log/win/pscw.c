@@ -307,13 +307,7 @@ static int wait_for_origins(struct ftk_win *w)
 
 int ftk_mpi_Win_wait(MPI_Win win)
 {
-    struct ftk_win *w = ftk_win_find(win);
-    if (!w && ftk_win_is_gone(win))
-        return ftk_log_error();
-    if (!w) {
-        ftk_win_foreign(win);
-        return PMPI_Win_wait(win);
-    }
+    FTK_WIN_OF(win, PMPI_Win_wait(win))
     (void)FTK_FAULT("win.wait");
     int rc = ftk_log_is_rolling_back() ? ftk_log_error()
              : w->exposure             ? wait_for_origins(w)
@@ -381,13 +375,7 @@ static int start(struct ftk_win *w, MPI_Group group)
 
 int ftk_mpi_Win_start(MPI_Group group, int assertion, MPI_Win win)
 {
-    struct ftk_win *w = ftk_win_find(win);
-    if (!w && ftk_win_is_gone(win))
-        return ftk_log_error();
-    if (!w) {
-        ftk_win_foreign(win);
-        return PMPI_Win_start(group, assertion, win);
-    }
+    FTK_WIN_OF(win, PMPI_Win_start(group, assertion, win))
     return ftk_win_end(w, start(w, group));
 }
 

@@ -192,6 +192,16 @@ static inline struct ftk_win *ftk_win_find(MPI_Win win)
 /* A call on a window of the MPI waits for other processes: warn once that this is not repaired. */
 void ftk_win_foreign(MPI_Win win);
 void ftk_win_foreign_forget(void); /* the log closes */
+/* Begins a call that waits for other processes: w is the window.  For a window of the MPI the call
+ * is real, that of the MPI. */
+#define FTK_WIN_OF(win, real)                                                                      \
+    struct ftk_win *w = ftk_win_find(win);                                                         \
+    if (!w && ftk_win_is_gone(win))                                                                \
+        return ftk_log_error();                                                                    \
+    if (!w) {                                                                                      \
+        ftk_win_foreign(win);                                                                      \
+        return real;                                                                               \
+    }
 
 /* ---- queue.c --------------------------------------------------------------------------- */
 
