@@ -59,6 +59,13 @@ sub bare {
         or diag($j->{log}, 'see scripts/openmpi');
 }
 
+# a spawned process was never heard by mpirun, when the number of its socket was that of a dead process
+# of whose death the system had told mpirun first
+survives('spawn: mpirun learns of a death from the system first', spares => 0, faults => 2,
+    env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_RECOVER_SUPPLY => 'spawn, end',
+        LD_PRELOAD => build() . '/reap.so' },
+    fault => 'app.mid:2:9:kill,app.mid:1:16:kill', like => qr/^reap: /m);
+
 # a process crashed when the result of an agreement could not be sent, and the agreement was over before
 # that was handled
 {
