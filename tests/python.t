@@ -59,8 +59,7 @@ ends('the job is lost, and restarts from files', [qw(21:1:kill)], spares => 0, r
     env => { FTKIT_CHECKPOINT_PERIOD => '4 calls', FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_RECOVER_SUPPLY => 'end',
         FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' }, like => [qr/restored set \d+ from files/]);
 
-# As many steps as let `ftkit run` see call 30 in time, on a busy machine too.
-my $steps = 4000;
+my $steps = 200;
 my $heat = once("heat2d -n 40x30 -s $steps", sub {
     my $j = job(program => "$build/flt-examples/heat2d", n => 2, spares => 0, keep => scratch() . '/heat', env => \%memory,
         args => [ '-n', '40x30', '-s', $steps, '-o', scratch() . '/heat/out' ]);

@@ -30,11 +30,13 @@
 #define COUNT_MAX 1000000L
 
 enum what { KILL_RANK, KILL_NODE, FLIP };
+enum stage { PLANNED, DUE, INJECTED };
 
 struct fault {
     enum what what;
+    enum stage stage;
     int who; /* rank, or number of a node from 1 */
-    bool by_call, done;
+    bool by_call;
     double at_s;
     uint64_t call;
     char region[64];  /* FLIP: of the program; "": of the set in memory */
@@ -58,13 +60,13 @@ struct ftk_kills {
     size_t nsources, sources_room;
     bool seeded;
     uint64_t seed;
-    unsigned short state[3]; /* of nrand48(): the times and ranks of the sources */
-    double opened_s;         /* first opening, plus the time without a context; 0: not yet */
-    double seen_s;           /* last look at which a context was open */
-    const struct ftk_progress *progress; /* NULL: not mapped */
-    struct ftk_flip *flip;               /* NULL: not made */
-    bool looked;                         /* the first attempt has begun */
-    bool closed;                         /* no context was open at the last look */
+    unsigned short state[3];       /* of nrand48(): the times and ranks of the sources */
+    double opened_s;               /* first opening, plus the time without a context; 0: not yet */
+    double seen_s;                 /* last look at which a context was open */
+    struct ftk_progress *progress; /* NULL: not mapped */
+    struct ftk_flip *flip;         /* NULL: not made */
+    bool looked;                   /* the first attempt has begun */
+    bool closed;                   /* no context was open at the last look */
     uint64_t requests;
 };
 
@@ -257,10 +259,10 @@ static void *map_file(const struct ftk_run *r, const char *name, size_t bytes, b
     struct stat st;
     void *at = MAP_FAILED;
     snprintf(path, sizeof path, "%.*s/%s", FTK_PATH_MAX - 32, r->dir, name);
-    int fd = open(path, O_CLOEXEC | (make ? O_RDWR | O_CREAT | O_EXCL : O_RDONLY), 0600);
+    int fd = open(path, O_RDWR | O_CLOEXEC | (make ? O_CREAT | O_EXCL : 0), 0600);
     if (fd >= 0 && (!make || ftruncate(fd, (off_t)bytes) == 0) && fstat(fd, &st) == 0
         && st.st_size == (off_t)bytes)
-        at = mmap(NULL, bytes, make ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED && make)
         ftk_run_say("cannot make %s: %s; no bit will be flipped", path, strerror(errno));
     if (fd >= 0)
@@ -275,7 +277,7 @@ static uint64_t position(const struct ftk_kills *k)
 
 static void injected(struct fault *f)
 {
-    f->done = true;
+    f->stage = INJECTED;
     if (!ftk_run_facts)
         return;
     ftk_run_facts->killed++;
@@ -419,19 +421,32 @@ static void look(const struct ftk_run *r, struct ftk_kills *k, double past_s, lo
     uint64_t at = position(k);
     for (size_t i = 0; i < k->n; i++) {
         struct fault *f = &k->v[i];
-        if (f->done)
+        if (f->stage == INJECTED)
             continue;
         bool due = f->by_call ? at >= f->call : past_s >= f->at_s;
+        f->stage = due ? DUE : f->stage;
         /* a kill waits until a flip under way is done, so that a rollback can find the bit */
         if (due && (f->what == FLIP || !flips(k)))
             inject(r, k, f);
         double wait_s = f->by_call || flips(k) ? CALL_NS / 1e9 : f->at_s - past_s;
-        if (!f->done && wait_s > 0 && wait_s < (double)*turn_ns / 1e9)
+        if (f->stage != INJECTED && wait_s > 0 && wait_s < (double)*turn_ns / 1e9)
             *turn_ns = (long)(wait_s * 1e9) + 1;
     }
     for (size_t i = 0; i < k->nsources; i++)
-        if (k->v[k->sources[i].fault].done && k->sources[i].left != 0)
+        if (k->v[k->sources[i].fault].stage == INJECTED && k->sources[i].left != 0)
             draw(k, &k->sources[i], r->ranks, past_s);
+}
+
+/* Rank 0 stands still in the first call at which a fault is due, so that the run does not go on
+ * before the fault.  It goes on after one try: a rank that has just been lost has no process. */
+static void hold_rank_0(struct ftk_kills *k)
+{
+    uint64_t first = 0;
+    for (size_t i = 0; i < k->n; i++)
+        if (k->v[i].by_call && k->v[i].stage == PLANNED && (first == 0 || k->v[i].call < first))
+            first = k->v[i].call;
+    if (k->progress)
+        atomic_store(&k->progress->hold, first);
 }
 
 void ftk_kill_look(const struct ftk_run *r, const struct ftk_state *s, int attempt, long *turn_ns)
@@ -456,6 +471,7 @@ void ftk_kill_look(const struct ftk_run *r, const struct ftk_state *s, int attem
         *turn_ns = *turn_ns < OPENING_NS ? *turn_ns : OPENING_NS;
     if (open)
         look(r, k, now - k->opened_s, turn_ns);
+    hold_rank_0(k);
 }
 
 void ftk_kill_end(const struct ftk_run *r)
@@ -468,7 +484,7 @@ void ftk_kill_end(const struct ftk_run *r)
         bool endless = false;
         for (size_t j = 0; j < k->nsources; j++)
             endless = endless || (k->sources[j].fault == i && k->sources[j].left < 0);
-        if (k->v[i].done || endless || !k->looked)
+        if (k->v[i].stage == INJECTED || endless || !k->looked)
             continue;
         if (k->v[i].request && atomic_load(&k->flip->done) == k->v[i].request) {
             say_flip(k, &k->v[i]); /* the run has ended since the last look */

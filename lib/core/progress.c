@@ -1,12 +1,17 @@
 /* How far the program has come (see progress.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include <string.h>
+#include <time.h>
 
 #include "context.h"
 #include "hash.h"
 #include "progress.h"
 #include "run_state.h"
+
+#define HOLD_S 10       /* `ftkit run` looks within that, or it is gone */
+#define LOOK_NS 200000L /* length of a nap before the next look */
 
 static struct {
     struct ftk_progress *page; /* NULL: not mapped */
@@ -62,6 +67,14 @@ void ftk_progress_cloned(const struct ftkit_ctx *ctx, uint64_t set)
     ftk_progress_set(ctx, set);
 }
 
+static void stand_still(uint64_t hold)
+{
+    const struct timespec nap = { 0, LOOK_NS };
+    const double end_s = ftk_now_s() + HOLD_S;
+    while (atomic_load(&p.page->hold) == hold && ftk_now_s() < end_s)
+        (void)nanosleep(&nap, NULL); /* a shorter nap does no harm */
+}
+
 void ftk_progress_call(const struct ftkit_ctx *ctx)
 {
     if (p.of != ctx || ctx->rank != 0)
@@ -70,6 +83,9 @@ void ftk_progress_call(const struct ftkit_ctx *ctx)
     atomic_store_explicit(&p.page->now, now, memory_order_relaxed);
     if (now > atomic_load_explicit(&p.page->furthest, memory_order_relaxed))
         atomic_store_explicit(&p.page->furthest, now, memory_order_relaxed);
+    const uint64_t hold = atomic_load_explicit(&p.page->hold, memory_order_relaxed);
+    if (hold != 0 && now >= hold)
+        stand_still(hold);
 }
 
 void ftk_progress_set(const struct ftkit_ctx *ctx, uint64_t set)

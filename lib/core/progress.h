@@ -26,6 +26,8 @@ struct ftk_progress {
     _Atomic uint64_t context;  /* hash of the name of the context that counts, 0: none yet */
     _Atomic uint64_t now;      /* position of the last call */
     _Atomic uint64_t furthest; /* of all calls of the run */
+    _Atomic uint64_t hold; /* rank 0 stands still in the call of this position, until `ftkit run`
+                                * has killed a rank and writes another one; 0: in none */
     struct {
         _Atomic uint64_t set, at;
     } sets[FTK_PROGRESS_SETS]; /* index: number modulo the length; a newer set replaces */
@@ -37,7 +39,7 @@ void ftk_progress_restored(const struct ftkit_ctx *ctx, uint64_t set);
 /* Rank 0 is a new process, and gets the state of its replica by this set: its position is the
  * furthest. */
 void ftk_progress_cloned(const struct ftkit_ctx *ctx, uint64_t set);
-/* Rank 0 is in a call of ftkit_checkpoint. */
+/* Rank 0 is in a call of ftkit_checkpoint.  Returns when `ftkit run` lets it go on. */
 void ftk_progress_call(const struct ftkit_ctx *ctx);
 /* Rank 0 has committed the set in this call. */
 void ftk_progress_set(const struct ftkit_ctx *ctx, uint64_t set);
