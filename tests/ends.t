@@ -138,13 +138,22 @@ like($j->{log}, qr/because mpirun was killed by signal 9 \(Killed\) before any c
 # ---- a spawned process whose repair was given up ------------------------------------------------
 # It hangs before it has joined.  Here any program with the library stands for it.
 my $stray = 0;
+
+# Whether the thread that looks for the job sleeps until its next look: nanosleep or clock_nanosleep.
+sub has_looked
+{
+    my ($pid) = @_;
+    my ($thread) = grep { !m{/$pid/syscall$} } glob("/proc/$pid/task/*/syscall");
+    return $thread && slurp($thread) =~ /^(?:35|230|101|115) /;
+}
+
 $j = ends('close', fault => 'app.tail:0:1:stop', while => sub {
         my ($work) = @_;
         await_file("$work/faults");
         my ($number) = slurp("$work/default.ftkit/owner") =~ /^job = (\w+)$/m;
         $stray = fork() // die("fork: $!\n");
-        if ($stray) { # the job goes on when it is there
-            select(undef, undef, undef, 0.005) until (readlink("/proc/$stray/exe") // '/sleep') =~ m{/sleep$};
+        if ($stray) { # the job goes on when it has been seen
+            select(undef, undef, undef, 0.005) until !kill(0, $stray) || has_looked($stray);
             kill('CONT', process_of($work, 0));
             return;
         }
