@@ -429,6 +429,8 @@ $(BUILD)/handles.o: tests/lib/handles.c Makefile $(BUILD)/mpi.mk
 	@$(say)
 	$(MPICC) $(CFLAGS_ALL) $(foreach h,$(HANDLES),-DMPI_$h=__wrap_PMPI_$h \
 	    -DPMPI_$h=__real_PMPI_$h) -MMD -MP -c $< -o $@
+# libraries that tests preload
+PRELOADS := $(patsubst %,$(BUILD)/%.so,jump halves slow hang count kill reap)
 # checks that closing resets the variables of lib/log
 empty :=
 comma := ,
@@ -437,7 +439,7 @@ $(BUILD)/state.o: tests/lib/state.c Makefile $(BUILD)/mpi.mk | $(GEN)/pmpi.h
 	$(MPICC) $(CFLAGS_ALL) \
 	    -DLOG_FILES='":$(subst $(empty) $(empty),:,$(notdir $(filter lib/log/%,$(LIB_SRC)))):"' \
 	    -MMD -MP -c $< -o $@
-$(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so $(BUILD)/hang.so $(BUILD)/count.so $(BUILD)/kill.so $(BUILD)/reap.so: $(BUILD)/%.so: tests/lib/%.c $(BUILD)/mpi.mk
+$(PRELOADS): $(BUILD)/%.so: tests/lib/%.c $(BUILD)/mpi.mk
 	@$(say)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<
 $(BUILD)/state_end.o: tests/lib/state_end.c $(BUILD)/mpi.mk
@@ -499,7 +501,7 @@ fuzz: $(BUILD)/mpi.mk
 	    -fno-sanitize-recover=undefined" fuzzers
 	BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) scripts/fuzz $(notdir $(FUZZ))
 
-tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(SHMEM_TESTS) $(COMPAT_TESTS) $(EXAMPLES_FLT) $(BUILD)/jump.so $(BUILD)/halves.so $(BUILD)/slow.so $(BUILD)/hang.so $(BUILD)/count.so $(BUILD)/kill.so $(BUILD)/reap.so
+tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(SHMEM_TESTS) $(COMPAT_TESTS) $(EXAMPLES_FLT) $(PRELOADS)
 check: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
 check-source: tests

@@ -59,8 +59,8 @@ sub bare {
         or diag($j->{log}, 'see scripts/openmpi');
 }
 
-# a spawned process was never heard by mpirun, when the number of its socket was that of a dead process
-# of whose death the system had told mpirun first
+# mpirun had reaped a process before it saw the end of the connection of this process.  Then mpirun never
+# heard a spawned process whose socket got the same number
 survives('spawn: mpirun learns of a death from the system first', spares => 0, faults => 2,
     env => { FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_RECOVER_SUPPLY => 'spawn, end',
         LD_PRELOAD => build() . '/reap.so' },

@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "run_state.h"
 
-#define HOLD_S 10       /* `ftkit run` looks within that, or it is gone */
+#define HOLD_S 10       /* after that `ftkit run` is gone, and rank 0 goes on */
 #define LOOK_NS 200000L /* length of a nap before the next look */
 
 static struct {
@@ -67,6 +67,7 @@ void ftk_progress_cloned(const struct ftkit_ctx *ctx, uint64_t set)
     ftk_progress_set(ctx, set);
 }
 
+/* Wait until `ftkit run` changes the value of page->hold. */
 static void stand_still(uint64_t hold)
 {
     const struct timespec nap = { 0, LOOK_NS };

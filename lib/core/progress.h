@@ -8,9 +8,9 @@
  * `ftkit run` notices that a relaunch comes no further than earlier attempts, however many sets it
  * writes.
  *
- * Rank 0 keeps the position in a mapped file of the run (FTKIT_RUN_STATE names its
- * directory): a call costs two stores, and the file outlives the process.  On a node that
- * does not see the directory no position is kept, and `ftkit run` counts durable sets.
+ * Rank 0 keeps the position in a mapped file of the run (FTKIT_RUN_STATE names its directory): a
+ * call costs two stores and a load, and the file outlives the process.  On a node that does not see
+ * the directory no position is kept, and `ftkit run` counts durable sets.
  */
 #ifndef FTK_PROGRESS_H
 #define FTK_PROGRESS_H
@@ -26,8 +26,9 @@ struct ftk_progress {
     _Atomic uint64_t context;  /* hash of the name of the context that counts, 0: none yet */
     _Atomic uint64_t now;      /* position of the last call */
     _Atomic uint64_t furthest; /* of all calls of the run */
-    _Atomic uint64_t hold; /* rank 0 stands still in the call of this position, until `ftkit run`
-                                * has killed a rank and writes another one; 0: in none */
+    /* Rank 0 stands still in the call of this position until `ftkit run` changes the value.  0: no
+     * call. */
+    _Atomic uint64_t hold;
     struct {
         _Atomic uint64_t set, at;
     } sets[FTK_PROGRESS_SETS]; /* index: number modulo the length; a newer set replaces */
