@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # scripts/check fails when a file fails, names this file, and prints the CPU time of all processes
 # of each file.  At the end it says once more what has failed first.  Limits of time are longer on a slow
-# machine.
+# machine.  A job of a test has a guard.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -51,6 +51,19 @@ like(`scripts/pace`, qr/^(?:[1-7]\.\d|8\.0)\n\z/, 'scripts/pace: a number from 1
     $ENV{FTKIT_TEST_PACE} = 'slow';
     like(`scripts/guard 1 -- true 2>&1`, qr/^guard: FTKIT_TEST_PACE='slow' is not a number from 1$/,
         '... to a number');
+}
+
+# job() has the guard in a process of its own; a block END of the test would run there a second time
+my $ends = scratch() . '/ends';
+END { `echo end >>'$ends'` if $ends }
+{
+    local $ENV{FTKIT_TEST_PACE} = 1;
+    my $long = "61.$$"; # seconds: no other process has the same
+    my $j = job(n => 1, spares => 0, program => 'sleep', args => [$long], timeout => 2);
+    is($j->{rc}, 124, 'a job that hangs: the guard ends it');
+    like($j->{log}, qr/^guard: 2 s are over: .*ftkit run -n 1 .*\npid \d+ /m, '... and shows its processes');
+    is(`pgrep -fx 'sleep $long'`, '', '... none of them is left');
+    is(slurp($ends), '', 'no block END has run');
 }
 
 done_testing();
