@@ -48,11 +48,14 @@ bool ftk_proc_read(pid_t pid, struct ftk_proc *p)
 {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    if (!f)
+    /* no stream: a look reads all processes of the node */
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return false; /* it has ended */
-    size_t len = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
+    ssize_t len = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (len <= 0)
+        return false;
     text[len] = '\0';
     char *open = strchr(text, '('), *close = strrchr(text, ')'); /* a name may contain both */
     if (!open || !close || close < open)
