@@ -13,6 +13,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my @only = grep { $_ ne '--all' } @ARGV;
 my @names = @only ? @only : map { basename($_, '.c') } glob(top() . '/tests/conform/*.c');
 cmp_ok(scalar @names, '>', 0, 'there are programs');

@@ -11,6 +11,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my ($mpicc) = slurp(build() . '/mpi.mk') =~ /^MPICC := (.*)$/m;
 my $mpicxx = $mpicc =~ s/mpicc([^\/]*)$/mpicxx$1/r;
 plan skip_all => 'no compiler for C++' if !-x $mpicxx || slurp(build() . '/libftkit.a') =~ /__asan_init/;

@@ -13,6 +13,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 srand($ENV{FTKIT_TEST_SEED} // 3);
 my $rounds = $ENV{FTKIT_TEST_COUNT} // (all_cases() ? 2 : 1);
 my $p = { name => 'decide', steps => 40, messages => 120 };

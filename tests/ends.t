@@ -13,6 +13,7 @@ use POSIX ();
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my $behind = build() . '/mpi/behind';
 my %files = (FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_CHECKPOINT_PERIOD => '3 calls');
 my $all = $ENV{FTKIT_TEST_ALL}; # all combinations, else each element of one

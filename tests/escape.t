@@ -11,6 +11,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my %memory = (FTKIT_LEVEL_HDF5_ENABLED => 'false');
 my %log = (%memory, FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAM_SIZE => 2);
 my $number = 0;

@@ -12,6 +12,7 @@ use lib "$FindBin::Bin/lib";
 use FtkitTest;
 use Test::More;
 
+asleep_in_waits();
 my $top = top();
 my $build = build();
 my ($mpifc) = slurp("$build/mpi.mk") =~ /^MPIFC := (.*)$/m;

@@ -14,6 +14,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 srand(4);
 
 my %teams = (

@@ -14,6 +14,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my @numbers = grep {/^\d/} @ARGV;
 my ($kills, $seed) = ($numbers[0] // (all_cases() ? 12 : 8), $numbers[1] // 6);
 srand($seed);

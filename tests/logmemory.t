@@ -12,6 +12,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 
 # The program sees for itself that nothing is kept after a set, or its result is BAD.
 sub tags {

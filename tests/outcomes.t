@@ -16,6 +16,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my $seed = $ENV{FTKIT_TEST_SEED} // 9;
 my $rounds = $ENV{FTKIT_TEST_COUNT} // 1;
 srand($seed);

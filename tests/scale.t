@@ -14,6 +14,7 @@ use List::Util qw(max min uniq);
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my $build = build();
 my @sizes = split(/,/, $ENV{FTKIT_TEST_SIZES} // '4,16');
 my @steps = ('opening', 'ftkit_recover', 'first set', 'set', 'set', 'repair and set', 'set', 'ftkit_finish',

@@ -13,6 +13,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 ulfm_only();
+asleep_in_waits();
 my $seed = $ENV{FTKIT_TEST_SEED} // 20261124;
 my $count = $ENV{FTKIT_TEST_COUNT} // (all_cases() ? 6 : 3);
 srand($seed);

@@ -12,6 +12,7 @@ use FtkitLog;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my $seed = $ENV{FTKIT_TEST_SEED} // 20241122;
 srand($seed);
 diag("FTKIT_TEST_SEED=$seed");

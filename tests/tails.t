@@ -16,6 +16,7 @@ use List::Util qw(min shuffle sum0);
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my $seed = $ENV{FTKIT_TEST_SEED} // 11;
 my $kills = $ENV{FTKIT_TEST_COUNT} // (all_cases() ? 2 : 1);
 srand($seed);

@@ -13,6 +13,7 @@ use JSON::PP;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+asleep_in_waits();
 my $tmp = scratch();
 my $good = "$tmp/good"; # the sets as the job wrote them
 my $sets = "$tmp/sets"; # a copy to be damaged

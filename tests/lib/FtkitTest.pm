@@ -132,8 +132,8 @@ sub ulfm_only {
     return;
 }
 
-# Ranks of Open MPI that wait sleep for a moment in place of sched_yield(): for files whose ranks wait
-# long, and would take two cores for it.  With --all they wait as those of a user do.
+# Ranks of Open MPI that wait sleep for a moment in place of sched_yield(): for files with many jobs, whose
+# ranks would take two cores for their waits.  With --all they wait as those of a user do.
 sub asleep_in_waits {
     return if all_cases();
     $ENV{OMPI_MCA_threads_pthreads_yield_strategy} = 'nanosleep';
