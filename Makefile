@@ -8,7 +8,7 @@
 #   make lammps     LAMMPS, once, and an example that runs it (docs/lammps.md)
 #   make campaign   HOURS=1 of random jobs with faults; CASE=seed:number runs one (docs/reliability.md)
 #   make bench      benchmarks with their physical bounds
-#   make install    PREFIX=/usr/local, DESTDIR=
+#   make install    PREFIX=/usr/local, LIBDIR=lib below it, DESTDIR=
 #   make deps       only install and find what is needed, and say what is missing
 #   make lint       clang-tidy, cppcheck, the format of the sources and make layers
 #   make layers     fails when a file of the library refers upward, or files in a circle, or when a
@@ -22,6 +22,8 @@
 
 BUILD ?= build
 PREFIX ?= /usr/local
+# of the libraries, below PREFIX
+LIBDIR ?= lib
 WERROR ?= $(if $(CI),1)
 CC_OPT ?= -O2 -g
 VERSION := 0.1.0
@@ -81,7 +83,7 @@ export OMPI_CC := $(FTKIT_CC)
 export MPICH_CC := $(FTKIT_CC)
 endif
 GEN := $(BUILD)/gen
-CFLAGS_ALL = -std=c11 $(CC_OPT) $(WARN) -Iinclude -Ilib -I$(GEN) $(PKG_CFLAGS) $(CFLAGS)
+CFLAGS_ALL = -std=c11 $(CC_OPT) $(WARN) -Iinclude -Ilib -I$(GEN) $(PKG_CFLAGS) $(CPPFLAGS) $(CFLAGS)
 # stores, and calls of the C library, for what GCC does by rep stos, which costs three times that
 PLAIN := -mmemset-strategy=libcall:-1:noalign -mmemcpy-strategy=libcall:-1:noalign
 PLAIN := $(if $(MPICC),$(shell $(MPICC) $(PLAIN) -E -x c /dev/null >/dev/null 2>&1 && echo "$(PLAIN)"))
@@ -265,11 +267,12 @@ $(FMOD)/ftkit_fortran.o $(FMOD)/paths.o: $(FMOD)/%.o: bindings/fortran/%.c $(BUI
 $(BUILD)/libftkit_fortran.a: $(FLIB_OBJ)
 	@$(say) rm -f $@
 	ar rcs $@ $^
-# finds libftkit beside it
+# a library finds libftkit beside it; LIB_RPATH= where the loader finds both
+LIB_RPATH ?= -Wl,-rpath,'$$ORIGIN'
 $(BUILD)/libftkit_fortran.so.$(VERSION): $(FLIB_OBJ) bindings/fortran/libftkit_fortran.map $(SO)
 	@$(say)
 	$(MPIFC) $(CC_OPT) -shared -Wl,-soname,libftkit_fortran.so.$(SOVERSION) \
-	    -Wl,-rpath,'$$ORIGIN' \
+	    $(LIB_RPATH) \
 	    -Wl,--version-script=bindings/fortran/libftkit_fortran.map -Wl,--no-undefined \
 	    -o $@ $(FLIB_OBJ) $(SO) -lpthread $(LDFLAGS)
 
@@ -282,7 +285,7 @@ $(BUILD)/libftkit_shmem.so.$(VERSION): $(SHMEM_OBJ) bindings/shmem/libftkit_shme
     $(BUILD)/libftkit.so.$(SOVERSION)
 	@$(say)
 	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit_shmem.so.$(SOVERSION) \
-	    -Wl,-rpath,'$$ORIGIN' \
+	    $(LIB_RPATH) \
 	    -Wl,--version-script=bindings/shmem/libftkit_shmem.map -Wl,--no-undefined \
 	    -o $@ $(SHMEM_OBJ) $(BUILD)/libftkit_mpi.so $(BUILD)/libftkit.so $(LDFLAGS)
 
@@ -292,7 +295,7 @@ $(BUILD)/python/ftkit_python.o: bindings/python/ftkit_python.c $(BUILD)/mpi.mk
 $(PYLIB).so.$(VERSION): $(BUILD)/python/ftkit_python.o bindings/python/libftkit_python.map $(SO)
 	@$(say)
 	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit_python.so.$(SOVERSION) \
-	    -Wl,-rpath,'$$ORIGIN' \
+	    $(LIB_RPATH) \
 	    -Wl,--version-script=bindings/python/libftkit_python.map -Wl,--no-undefined \
 	    -o $@ $< $(SO) $(LDFLAGS)
 
@@ -304,7 +307,7 @@ define compat_library
 $(BUILD)/libftkit_$1.so.$(VERSION): $(call COMPAT_OBJ,$1) bindings/compat/$1/libftkit_$1.map \
     $(foreach l,$(LIBS),$(BUILD)/$l.so $(BUILD)/$l.so.$(SOVERSION))
 	@$$(say)
-	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit_$1.so.$(SOVERSION) -Wl,-rpath,'$$$$ORIGIN' \
+	$(MPICC) $(CC_OPT) -shared -Wl,-soname,libftkit_$1.so.$(SOVERSION) $$(LIB_RPATH) \
 	    -Wl,--version-script=bindings/compat/$1/libftkit_$1.map -Wl,--no-undefined \
 	    -o $$@ $(call COMPAT_OBJ,$1) $(if $(LAYER),$(BUILD)/libftkit_mpi.so) $(BUILD)/libftkit.so $(LDFLAGS)
 endef
@@ -327,7 +330,8 @@ $(GEN)/report_css.h: tools/report.css
 	@$(say) mkdir -p $(@D)
 	sed 's/[\\"]/\\&/g; s/^/"/; s/$$/\\n"/' $< >$@
 $(BUILD)/rel/tools/report_page.o: $(GEN)/report_css.h
-$(PROGRAM_OBJ): CFLAGS += -DFTKIT_MPIRUN='"$(MPIRUN)"' -DFTKIT_MPI_KIND='"$(MPI_KIND)"'
+$(PROGRAM_OBJ): CFLAGS += -DFTKIT_MPIRUN='"$(MPIRUN)"' -DFTKIT_MPI_KIND='"$(MPI_KIND)"' \
+    -DFTKIT_LIBDIR='"$(LIBDIR)"'
 
 # manual pages and completion, from the texts of the program and the comments of the header
 $(MANUAL)/stamp: $(PROGRAM) scripts/manual scripts/ftkit.1.in $(wildcard scripts/Manual/*.pm) \
@@ -521,10 +525,15 @@ bench: all $(BENCH)
 # ---- installation -----------------------------------------------------------------------
 
 D = $(DESTDIR)$(PREFIX)
+L = $(D)/$(LIBDIR)
+# of the module file for Fortran, below PREFIX
+FMODDIR ?= include/ftkit-fortran-$(FORTRAN)
+# the way from the libraries to PREFIX
+UP = $(subst $(empty) $(empty),/,$(patsubst %,..,$(subst /, ,$(LIBDIR))))
 # the MPI that the library was linked with: CMake compares that of a project with it
 MPILIB = $(shell ldd $(SO) | sed -n 's/^[[:space:]]*libmpi[a-z]*[.]so[^ ]* => \([^ ]*\) .*/\1/p' | head -n 1)
 SUBST = sed -e 's|@VERSION@|$(VERSION)|g; s|@SOVERSION@|$(SOVERSION)|g; s|@PKGS@|$(PKGS)|g; s|@HDF5_LIBS@|$(HDF5_LIBS)|g; s|@MPICC@|$(MPICC)|g; s|@MPILIB@|$(MPILIB)|g; \
-    s|@MPICXX@|$(MPICXX)|g; s|@MPIFC@|$(MPIFC)|g; s|@FORTRAN@|$(FORTRAN)|g; \
+    s|@MPICXX@|$(MPICXX)|g; s|@MPIFC@|$(MPIFC)|g; s|@FMODDIR@|$(FMODDIR)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@UP@|$(UP)|g; \
     s|@LAYER_LIBS@|$(if $(LAYER),-Wl$(comma)--push-state$(comma)--no-as-needed -lftkit_mpi -Wl$(comma)--pop-state)|g'
 # where the Python looks in this prefix, or where one in this prefix looks
 PYDIR ?= $(shell $(or $(PYTHON),python3) -c 'import sys; p = "$(PREFIX)"; print(next((d for d in sys.path \
@@ -533,7 +542,7 @@ PYDIR ?= $(shell $(or $(PYTHON),python3) -c 'import sys; p = "$(PREFIX)"; print(
 # where zsh of Debian looks: packages have a place of their own
 ZSH = $(D)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 install: all
-	install -d $(D)/bin $(D)/include $(D)/lib/pkgconfig $(D)/lib/cmake/ftkit \
+	install -d $(D)/bin $(D)/include $(L)/pkgconfig $(L)/cmake/ftkit \
 	    $(D)/share/man/man1 $(D)/share/man/man3 $(D)/share/bash-completion/completions $(ZSH)
 	install -m 755 $(PROGRAM) $(D)/bin/ftkit
 	install -m 644 $(MANUAL)/man1/*.1 $(D)/share/man/man1
@@ -542,40 +551,40 @@ install: all
 	install -m 644 $(MANUAL)/completion/_ftkit $(ZSH)/_ftkit
 	install -m 644 include/ftkit.h include/ftkit.hpp $(D)/include
 	for l in $(LIBS) $(notdir $(FLIB)); do \
-	    install -m 644 $(BUILD)/$$l.a $(D)/lib/$$l.a && \
-	    install -m 755 $(BUILD)/$$l.so.$(VERSION) $(D)/lib/$$l.so.$(VERSION) && \
-	    ln -sf $$l.so.$(VERSION) $(D)/lib/$$l.so.$(SOVERSION) && \
-	    ln -sf $$l.so.$(SOVERSION) $(D)/lib/$$l.so || exit 1; \
+	    install -m 644 $(BUILD)/$$l.a $(L)/$$l.a && \
+	    install -m 755 $(BUILD)/$$l.so.$(VERSION) $(L)/$$l.so.$(VERSION) && \
+	    ln -sf $$l.so.$(VERSION) $(L)/$$l.so.$(SOVERSION) && \
+	    ln -sf $$l.so.$(SOVERSION) $(L)/$$l.so || exit 1; \
 	done
 	$(if $(LAYER),install -d $(D)/share/doc/ftkit)
 	$(if $(LAYER),install -m 644 $(GEN)/mpi-support.md $(D)/share/doc/ftkit/mpi-support.md)
-	$(SUBST) scripts/ftkit.pc.in >$(D)/lib/pkgconfig/ftkit.pc
-	$(if $(LAYER),$(SUBST) scripts/ftkit-mpi.pc.in >$(D)/lib/pkgconfig/ftkit-mpi.pc)
-	$(if $(FLIB),install -d $(D)/include/ftkit-fortran-$(FORTRAN))
-	$(if $(FLIB),install -m 644 $(FMOD)/ftkit.mod $(D)/include/ftkit-fortran-$(FORTRAN)/ftkit.mod)
-	$(if $(FLIB),$(SUBST) scripts/ftkit-fortran.pc.in >$(D)/lib/pkgconfig/ftkit-fortran.pc)
+	$(SUBST) scripts/ftkit.pc.in >$(L)/pkgconfig/ftkit.pc
+	$(if $(LAYER),$(SUBST) scripts/ftkit-mpi.pc.in >$(L)/pkgconfig/ftkit-mpi.pc)
+	$(if $(FLIB),install -d $(D)/$(FMODDIR))
+	$(if $(FLIB),install -m 644 $(FMOD)/ftkit.mod $(D)/$(FMODDIR)/ftkit.mod)
+	$(if $(FLIB),$(SUBST) scripts/ftkit-fortran.pc.in >$(L)/pkgconfig/ftkit-fortran.pc)
 	$(if $(SHMEM),install -d $(D)/include/ftkit-shmem/mpp)
 	$(if $(SHMEM),install -m 644 bindings/shmem/shmem.h bindings/shmem/shmem_generic.h $(D)/include/ftkit-shmem)
 	$(if $(SHMEM),install -m 644 bindings/shmem/mpp/shmem.h $(D)/include/ftkit-shmem/mpp)
-	$(if $(SHMEM),install -m 755 $(SHMEM).so.$(VERSION) $(D)/lib)
-	$(if $(SHMEM),ln -sf libftkit_shmem.so.$(VERSION) $(D)/lib/libftkit_shmem.so.$(SOVERSION))
-	$(if $(SHMEM),ln -sf libftkit_shmem.so.$(SOVERSION) $(D)/lib/libftkit_shmem.so)
-	$(if $(SHMEM),$(SUBST) scripts/ftkit-shmem.pc.in >$(D)/lib/pkgconfig/ftkit-shmem.pc)
-	install -m 755 $(PYLIB).so.$(VERSION) $(D)/lib
-	ln -sf libftkit_python.so.$(VERSION) $(D)/lib/libftkit_python.so.$(SOVERSION)
+	$(if $(SHMEM),install -m 755 $(SHMEM).so.$(VERSION) $(L))
+	$(if $(SHMEM),ln -sf libftkit_shmem.so.$(VERSION) $(L)/libftkit_shmem.so.$(SOVERSION))
+	$(if $(SHMEM),ln -sf libftkit_shmem.so.$(SOVERSION) $(L)/libftkit_shmem.so)
+	$(if $(SHMEM),$(SUBST) scripts/ftkit-shmem.pc.in >$(L)/pkgconfig/ftkit-shmem.pc)
+	install -m 755 $(PYLIB).so.$(VERSION) $(L)
+	ln -sf libftkit_python.so.$(VERSION) $(L)/libftkit_python.so.$(SOVERSION)
 	$(if $(PYDIR),install -d $(DESTDIR)$(PYDIR)/ftkit)
 	$(if $(PYDIR),install -m 644 bindings/python/ftkit/*.py $(DESTDIR)$(PYDIR)/ftkit)
-	install -d $(PEERS:%=$(D)/lib/pkgconfig/ftkit-compat/%) $(PEERS:%=$(D)/include/ftkit-compat/%)
+	install -d $(PEERS:%=$(L)/pkgconfig/ftkit-compat/%) $(PEERS:%=$(D)/include/ftkit-compat/%)
 	for l in $(PEERS); do \
 	    install -m 644 bindings/compat/$$l/$$l.h $(D)/include/ftkit-compat/$$l && \
-	    install -m 755 $(BUILD)/libftkit_$$l.so.$(VERSION) $(D)/lib && \
-	    ln -sf libftkit_$$l.so.$(VERSION) $(D)/lib/libftkit_$$l.so.$(SOVERSION) && \
-	    ln -sf libftkit_$$l.so.$(SOVERSION) $(D)/lib/libftkit_$$l.so && \
-	    $(SUBST) scripts/ftkit-compat-$$l.pc.in >$(D)/lib/pkgconfig/ftkit-compat/$$l/$$l.pc || exit 1; \
+	    install -m 755 $(BUILD)/libftkit_$$l.so.$(VERSION) $(L) && \
+	    ln -sf libftkit_$$l.so.$(VERSION) $(L)/libftkit_$$l.so.$(SOVERSION) && \
+	    ln -sf libftkit_$$l.so.$(SOVERSION) $(L)/libftkit_$$l.so && \
+	    $(SUBST) scripts/ftkit-compat-$$l.pc.in >$(L)/pkgconfig/ftkit-compat/$$l/$$l.pc || exit 1; \
 	done
-	$(SUBST) scripts/ftkit-config.cmake.in >$(D)/lib/cmake/ftkit/ftkit-config.cmake
+	$(SUBST) scripts/ftkit-config.cmake.in >$(L)/cmake/ftkit/ftkit-config.cmake
 	$(SUBST) scripts/ftkit-config-version.cmake.in \
-	    >$(D)/lib/cmake/ftkit/ftkit-config-version.cmake
+	    >$(L)/cmake/ftkit/ftkit-config-version.cmake
 	@echo "  $(D)"
 
 # ---- care -------------------------------------------------------------------------------

@@ -94,10 +94,10 @@ static int plan_spares(struct ftk_run *r)
     return ftk_parts_spares(r, set ? r->spares : -1);
 }
 
-/* Find libftkit_mpi: in the directory of this program, or in ../lib. */
+/* Find libftkit_mpi: in the directory of this program, or in that of the libraries beside it. */
 static int find_layer(struct ftk_run *r)
 {
-    static const char *const places[] = { "", "../lib/" };
+    static const char *const places[] = { "", "../" FTKIT_LIBDIR "/" };
     char self[FTK_PATH_MAX - 64];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (!ftk_mpirun_ulfm()) {
@@ -113,7 +113,8 @@ static int find_layer(struct ftk_run *r)
         if (access(r->layer, R_OK) == 0)
             return 0;
     }
-    ftk_run_say("--log: there is no libftkit_mpi.so in %s or %s../lib: make install puts it there",
+    ftk_run_say("--log: there is no libftkit_mpi.so in %s or %s../" FTKIT_LIBDIR
+                ": make install puts it there",
         self, self);
     return TOOL_USAGE;
 }
