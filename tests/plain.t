@@ -149,6 +149,19 @@ sub halts
 
 halts($_, 100, "$plain/$heat2d", '-n', '64', '-s', 100) for qw(USR2 TERM);
 
+# ftkit run kills a rank and starts the job again
+if (all_cases()) {
+    my $dir = "$tmp/kill";
+    mkdir $dir;
+    local %ENV = (%ENV, FTKIT_LEVEL_HDF5_DIRECTORY => $dir, FTKIT_CHECKPOINT_PERIOD => '5 calls',
+        FTKIT_LEVEL_HDF5_EVERY => '1 sets', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false');
+    my $said = `scripts/guard 180 -- $plain/ftkit run -n $ranks --kill 'rank 1 at call 40' -- $plain/examples/heat2d -n 64 -s 100 -o $dir/out 2>&1`;
+    is($?, 0, 'ftkit run --kill: the run ends well') or diag($said);
+    like($said, qr/killed rank 1 .* after call 40 of/, '... a rank was killed');
+    like($said, qr/continues at step [1-9]/, '... and the relaunch goes on from a set');
+    ok(slurp("$dir/out") eq slurp("$tmp/heat2d.still/out"), '... to the result of the undisturbed run');
+}
+
 # what cannot work here says so
 my $log = `scripts/guard 60 -- sh -c 'cd $tmp && FTKIT_REPORT_STDERR=info $mpirun -n 2 $plain/mpi/solver' 2>&1`;
 like($log, qr/not repaired in this job.*without ULFM/, 'the mode and its reason are reported');

@@ -1,8 +1,9 @@
 /* Which process of this machine carries a rank, and which processes belong to an emulated node.
  *
  * The number of a rank in the environment of its process is that of the start; a spare that has
- * replaced a rank carries another number now.  The watchdog's pages have the present numbers.  An
- * emulated node has a /dev/shm of its own, which /proc/PID/root shows.
+ * replaced a rank carries another number now.  The watchdog's pages have the present numbers.  With
+ * an MPI without ULFM there are neither replacements nor pages.  An emulated node has a /dev/shm of
+ * its own, which /proc/PID/root shows.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -82,6 +83,25 @@ static bool memory_of(pid_t pid, char path[64], struct stat *st)
     return stat(path, st) == 0;
 }
 
+/* Without ULFM there are no pages, and no process replaces another: the number of the start holds.
+ * Of a wrapper and the process that it has started, which have the same number, the process carries
+ * the rank. */
+static pid_t find_started(struct ftk_proc *p, size_t n, int rank)
+{
+    pid_t found = 0;
+    for (size_t i = 0; i < n; i++)
+        if (p[i].state != 'Z')
+            ftk_proc_rank(&p[i]);
+    for (size_t i = 0; i < n; i++) {
+        bool wraps = false;
+        for (size_t j = 0; j < n && p[i].rank == rank; j++)
+            wraps = wraps || (p[j].ppid == p[i].pid && p[j].rank == rank);
+        if (p[i].rank == rank && !wraps)
+            found = p[i].pid;
+    }
+    return found;
+}
+
 pid_t ftk_carrier_find(int rank)
 {
     struct ftk_proc *p;
@@ -100,7 +120,9 @@ pid_t ftk_carrier_find(int rank)
         search_dir(&s, path);
         nseen++;
     }
-    if (nseen == 0) /* a system on which /proc does not show the roots of processes */
+    if (!ftk_mpirun_ulfm())
+        s.found = find_started(p, n, rank);
+    else if (nseen == 0) /* a system on which /proc does not show the roots of processes */
         search_dir(&s, "/dev/shm");
     free(seen);
     free(p);
