@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use FtkitTest;
+use File::Path qw(make_path);
 use JSON::PP qw(decode_json);
 use Test::More;
 
@@ -100,6 +101,15 @@ for my $kill (1, 2) { # the steps take microseconds
 }
 like($out, qr/^survived 2 of 2 kills \(2 repaired in the job, 0 by a relaunch\); the results are the same$/m,
     'a good program: the verdict');
+
+# a directory whose path is longer than ftkit has room for
+{
+    my $deep = $tmp . ('/' . 'd' x 200) x 5;
+    make_path($deep);
+    check(2, 'a long path', '--directory', "$deep/kept", @two, '--', $heat2d, '-n', 32, '-s', 100);
+    like($err, qr/--directory: cannot make \S+: File name too long$/m, 'a long path: the reason');
+    ok(!-e "$deep/kept", 'a long path: no directory is left');
+}
 
 check(1, 'a forgotten variable', '--compare', 'result', '--json', '--directory', "$tmp/kept",
     '--kill', 'rank 2 at call 14', '--', $faulty, 'forgets', 100, 5, 1);

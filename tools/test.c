@@ -257,7 +257,14 @@ static int find_programs(struct ftk_test *t)
 /* When all options are right: a command that is refused makes no directory. */
 static int make_directory(struct ftk_test *t)
 {
-    if (mkdir(t->kept, 0777) == 0 && realpath(t->kept, t->dir))
+    char *real = mkdir(t->kept, 0777) == 0 ? realpath(t->kept, NULL) : NULL;
+    const bool fits = real && strlen(real) < sizeof t->dir;
+    if (fits)
+        strcpy(t->dir, real);
+    else if (real && rmdir(t->kept) == 0)
+        errno = ENAMETOOLONG;
+    free(real);
+    if (fits)
         return 0;
     return ftk_usage_wrong(
         ftk_test_usage, "--directory: cannot make %s: %s", t->kept, strerror(errno));
