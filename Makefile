@@ -9,6 +9,7 @@
 #   make campaign   HOURS=1 of random jobs with faults; CASE=seed:number runs one (docs/reliability.md)
 #   make bench      benchmarks with their physical bounds
 #   make install    PREFIX=/usr/local, LIBDIR=lib below it, DESTDIR=
+#   make deb        Debian packages in build/deb, checked by lintian (as root; docs/install.md)
 #   make deps       only install and find what is needed, and say what is missing
 #   make lint       clang-tidy, cppcheck, the format of the sources and make layers
 #   make layers     fails when a file of the library refers upward, or files in a circle, or when a
@@ -42,7 +43,7 @@ endif
 # what was asked for, not what an earlier $(BUILD)/mpi.mk has found
 asked := MPI_HOME="$(MPI_HOME)" MPICC="$(MPICC)" MPIFC="$(MPIFC)" HDF5_PKG="$(HDF5_PKG)" PYTHON="$(PYTHON)"
 goals := $(or $(MAKECMDGOALS),all)
-ifneq ($(filter-out clean help format,$(goals)),)
+ifneq ($(filter-out clean help format deb,$(goals)),)
 include $(BUILD)/mpi.mk
 endif
 
@@ -177,7 +178,7 @@ PROGRAM_SRC := $(filter-out $(if $(filter yes,$(METIS)),tools/cut_none.c,tools/c
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 MANUAL := $(BUILD)/manual
 
-.PHONY: all deps lib tests lammps model fuzz fuzzers demo check check-source check-long campaign bench install lint layers format site clean help
+.PHONY: all deps lib tests lammps model fuzz fuzzers demo check check-source check-long campaign bench install deb lint layers format site clean help
 all: lib $(PROGRAM) $(MANUAL)/stamp $(EXAMPLES) $(FEXAMPLES) $(SHMEM_EXAMPLES)
 deps: $(BUILD)/mpi.mk
 	@sed -n 's/^# /ftkit: /p' $<
@@ -587,6 +588,9 @@ install: all
 	    >$(L)/cmake/ftkit/ftkit-config-version.cmake
 	@echo "  $(D)"
 
+deb:
+	MPI_HOME="$(MPI_HOME)" MPICC="$(MPICC)" scripts/deb build $(BUILD)/deb
+
 # ---- care -------------------------------------------------------------------------------
 
 lint: $(BUILD)/mpi.mk $(GEN)/pmpi.h $(GEN)/report_css.h $(GEN)/sources.h layers
@@ -602,6 +606,6 @@ format:
 clean:
 	rm -rf $(BUILD)
 help:
-	@sed -n '2,19s/^# \{0,1\}//p' Makefile
+	@sed -n '2,20s/^# \{0,1\}//p' Makefile
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -83,6 +83,58 @@ SKIP: {
     like($said, qr/-F _ftkit ftkit$/m, 'bash-completion finds the completion');
 }
 
+# ---- packages ----------------------------------------------------------------------------
+
+# The lists of the Debian packages have each installed file once.  tests/long/deb.t builds the packages.
+SKIP: {
+    skip 'no history', 1 if system("git -C '$top' rev-parse HEAD >/dev/null 2>&1") != 0;
+    mkdir "$tmp/deb";
+    run('the control files of the Debian packages', "scripts/deb control $tmp/deb", $top) or last SKIP;
+    my $debian = "$tmp/deb/debian";
+    my @stanzas = map { my $s = $_; +{ $s =~ /^([\w-]+):[ ]*(.*(?:\n[ ].*)*)/mg } } split /\n\n+/, slurp("$debian/control");
+    my ($source, @binary) = @stanzas;
+    is($source->{Source}, 'ftkit', 'the first stanza is the source');
+    like($source->{Maintainer}, qr/^[^<>@]+ <\S+\@\S+>$/, '... with a maintainer');
+    for my $s (@binary) {
+        my ($short, @rest) = split /\n/, $s->{Description} // '';
+        ok($s->{Package} && $s->{Architecture} && $s->{Depends} && length $short < 80 && @rest > 2
+                && !grep({ !/^ (?:\.|\S.*)$/ || length > 80 } @rest), "package $s->{Package}: the stanza is whole");
+    }
+    my ($version) = slurp("$top/Makefile") =~ /^VERSION := (.*)$/m;
+    my ($so) = slurp("$top/Makefile") =~ /^SOVERSION := (.*)$/m;
+    like(slurp("$debian/changelog"), qr/\Aftkit \(\Q$version\E-\S+\) /, 'the version of the Makefile');
+    my %package = map { $_->{Package} => 1 } @binary;
+    ok($package{"libftkit$so"} && $package{"libftkit-fortran$so"}, 'the packages have the number of the SONAME');
+    my %of;
+    my @lists = ((map {"$debian/$_.install"} grep { $_ ne 'ftkit-doc' } sort keys %package), "$debian/not-installed");
+    my @files = map { substr $_, length "$root/" } split /\n/, `find '$root' ! -type d`;
+    for my $list (@lists) {
+        for my $pattern (grep { !/^#/ } split /\n/, slurp($list)) {
+            my $re = $pattern =~ s{^usr/lib/\*/fortran$}{usr/include/ftkit-fortran-*}r # here the defaults of make install
+                =~ s{^usr/lib/\*/}{usr/lib/}r =~ s{^usr/lib/python3/}{usr/lib/python3*/}r;
+            $re = quotemeta $re;
+            $re =~ s{\\\*}{[^/]*}g;
+            $re =~ s{\\\[\\!(.*?)\\\]}{'[^' . $1 =~ s/\\-/-/r . '/]'}ge;
+            my @hits = grep { m{^$re(?:/|$)} } @files;
+            push @{ $of{$_} }, $list for @hits;
+            ok(@hits > 0, "$pattern is installed") if $list !~ /not-installed$/ && ($fortran || $list !~ /fortran/);
+        }
+    }
+    cmp_ok(scalar @files, '>', 100, 'there are files');
+    is(join(' ', grep { @{ $of{$_} // [] } != 1 } @files), '', 'each installed file is in one package');
+    my ($own, $license) = map { s/^ ?\.?[ ]*//mgr =~ s/\s+/ /gr } slurp("$debian/copyright"), slurp("$top/LICENSE");
+    my ($text) = $license =~ /(Redistribution and use .* DAMAGE\.)/;
+    ok(index($own, $text // '?') > 0, 'the copyright file has the licence');
+    my ($holder) = $license =~ /Copyright \(c\) (.*?) Redistribution/;
+    like($own, qr/Copyright: \Q$holder\E License: BSD-3-clause/, '... and its holder');
+    for my $recipe ("$top/packaging/spack/package.py", "$top/packaging/easybuild/ftkit-$version.eb") {
+        like(slurp($recipe), qr/\A# A recipe for \w+: not run here\./, "$recipe says that it was not run");
+        like(slurp($recipe), qr/^\s*version(?:\("| = ')\Q$version\E['"]/m, '... and has the version');
+        is(system('python3', '-c', 'import ast, sys; ast.parse(open(sys.argv[1]).read())', $recipe), 0, '... and is Python')
+            if have('python3');
+    }
+}
+
 # everything below is used from elsewhere than where it was installed
 my $usr = "$tmp/moved";
 rename "$root/usr", $usr or die "rename: $!\n";
