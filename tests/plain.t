@@ -29,7 +29,7 @@ delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL MPI_HOME),
 
 chdir $top;
 my @units = map { m{tests/(unit/t_\w+)\.c} } # but those of the message log
-    grep { slurp($_) !~ m{^#include "(?:log/|t_match_)}m && (all_cases() || slurp($_) =~ /\bMPI_\w/) } glob 'tests/unit/t_*.c';
+    grep { slurp($_) !~ m{^#include "(?:log/|t_match_|t_apart_)}m && (all_cases() || slurp($_) =~ /\bMPI_\w/) } glob 'tests/unit/t_*.c';
 my $made = ($ENV{BUILD} // 'build') . (all_cases() ? '/plain-all' : '/plain');
 my $opt = all_cases() ? '-O2 -g' : '-O0';
 my $heat2d = 'flt-examples/heat2d';
