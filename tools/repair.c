@@ -18,8 +18,8 @@ void ftk_repair_usage(FILE *out)
           "  - files that interrupted writes have left are removed\n"
           "  - a damaged or missing manifest is made again from the parts, when all parts\n"
           "    exist and every byte of them is good; so is a master\n"
-          "  - a damaged part cannot be repaired, because the file system has no second\n"
-          "    copy: restart from an older set\n"
+          "  - a damaged part, or a damaged file of the program, cannot be repaired, because\n"
+          "    the file system has no second copy: restart from an older set\n"
           "\n"
           "SET is a number or newest, the newest complete set; without SET, all sets of DIR.\n"
           "A set without its manifest is not complete: name its number.\n"
@@ -113,8 +113,8 @@ static void is_incomplete(struct patient *p, const char *why)
 
 static void print_finding(const struct ftk_finding *f, void *arg)
 {
-    fprintf(arg, "%s%s%s: %s\n", f->file, f->region[0] ? ", region " : "", f->region,
-        ftk_tool_why(f->text));
+    fputs(ftk_tool_why(f->file), arg); /* a file of the program has any name */
+    fprintf(arg, "%s%s: %s\n", f->region[0] ? ", region " : "", f->region, ftk_tool_why(f->text));
 }
 
 static int verify_one(void *arg, FILE *out)

@@ -23,8 +23,10 @@ void ftk_show_usage(FILE *out)
           "                  a type in an item), shape (of the global array, or what one\n"
           "                  rank has; null when the ranks differ), halo, count_min,\n"
           "                  count_max (items of a rank), bytes (of all), ranks (that have\n"
-          "                  it); parts[]: file, ranks[] (first, last), bytes;\n"
-          "                  unreadable[]: file, text\n"
+          "                  it); files[] (that the program wrote, and that can be read in\n"
+          "                  the directory of the set): name, directory, ranks, files, bytes;\n"
+          "                  parts[]: file, ranks[] (first, last), bytes; unreadable[]: file,\n"
+          "                  text\n"
           "\n"
           "Exit code:\n"
           "  0  the set is complete\n"
@@ -42,6 +44,13 @@ struct region {
     uint64_t bytes, ranks;
 };
 
+/* Plain files of a region, over all ranks. */
+struct plain {
+    char name[FTKIT_NAME_MAX + 1];
+    char dir[FTKIT_NAME_MAX + 64]; /* of the region, without that of the rank */
+    uint64_t ranks, files, bytes;
+};
+
 struct summary {
     const char *dir;
     const struct ftk_manifest *m;
@@ -49,6 +58,8 @@ struct summary {
     bool json;
     struct region *v;
     size_t n, room;
+    struct plain *plain;
+    size_t nplain;
     uint64_t bytes;
     uint64_t wall_ns; /* of the lowest rank that can be read */
     uint32_t wall_rank;
@@ -97,15 +108,42 @@ static int add_head(const void *head, const struct ftk_manifest_part *p, void *a
     return FTKIT_OK;
 }
 
+static void add_plain(const struct ftk_plain_facts *f, void *arg)
+{
+    struct summary *s = arg;
+    size_t i = 0;
+    while (i < s->nplain && strcmp(s->plain[i].name, f->region) != 0)
+        i++;
+    if (i == s->nplain) { /* the table has room for each region */
+        const char *rank = strrchr(f->dir, '/');
+        snprintf(s->plain[i].name, sizeof s->plain[i].name, "%s", f->region);
+        snprintf(s->plain[i].dir, sizeof s->plain[i].dir, "%.*s", (int)(rank - f->dir), f->dir);
+        s->nplain++;
+    }
+    s->plain[i].ranks++;
+    s->plain[i].files += f->files;
+    s->plain[i].bytes += f->bytes;
+}
+
+static void cannot_read(struct summary *s, uint32_t part)
+{
+    char *why = s->unreadable[part];
+    if (!why[0])
+        snprintf(why, sizeof s->unreadable[part], "%s", ftk_detail_text());
+    if (!why[0])
+        why[0] = '?';
+}
+
 static void read_heads(struct summary *s)
 {
-    for (uint32_t i = 0; i < s->m->nparts; i++) {
-        if (s->m->level->heads(s->dir, s->m, i, add_head, s) == FTKIT_OK)
-            continue;
-        snprintf(s->unreadable[i], sizeof s->unreadable[i], "%s", ftk_detail_text());
-        if (!s->unreadable[i][0])
-            s->unreadable[i][0] = '?';
-    }
+    for (uint32_t i = 0; i < s->m->nparts; i++)
+        if (s->m->level->heads(s->dir, s->m, i, add_head, s) != FTKIT_OK)
+            cannot_read(s, i);
+    s->plain = ftk_tool_alloc((s->n + 1) * sizeof *s->plain);
+    for (uint32_t r = 0; s->m->level->plain && r < s->m->nranks; r++)
+        if (!s->unreadable[s->m->part_of[r]][0]
+            && s->m->level->plain(s->dir, s->m, r, add_plain, s) != FTKIT_OK)
+            cannot_read(s, s->m->part_of[r]);
 }
 
 static const char *kind_name(uint32_t kind)
@@ -148,6 +186,14 @@ static void print_region(FILE *out, const struct region *g)
         snprintf(type, sizeof type, "%s x %" PRIu64, ftk_basic_name(g->first.basic), values);
     fprintf(out, "  %-20s %-11s %-12s %-20s %6" PRIu64 " %9s\n", g->first.name,
         kind_name(g->first.kind), type, shape, g->ranks, size);
+}
+
+static void print_plain(FILE *out, const struct plain *p)
+{
+    char size[32];
+    ftk_bytes_text(p->bytes, size);
+    fprintf(out, "  %-20s %s/rank-..., %" PRIu64 " rank%s, %" PRIu64 " file%s, %s\n", p->name,
+        p->dir, p->ranks, p->ranks == 1 ? "" : "s", p->files, p->files == 1 ? "" : "s", size);
 }
 
 /* The next range of consecutive ranks in a part, at or after *first, becomes *first..*last; false:
@@ -202,6 +248,10 @@ static void print_text(FILE *out, const struct summary *s)
         "bytes");
     for (size_t i = 0; i < s->n; i++)
         print_region(out, &s->v[i]);
+    if (s->nplain > 0)
+        fputs("\nfiles of the program\n", out);
+    for (size_t i = 0; i < s->nplain; i++)
+        print_plain(out, &s->plain[i]);
     fputs("\nparts\n", out);
     for (uint32_t i = 0; i < s->m->nparts; i++)
         print_part(out, s, i);
@@ -240,6 +290,17 @@ static void region_json(struct ftk_json *j, const struct region *g)
     ftk_json_uint(j, "count_max", g->max);
     ftk_json_uint(j, "bytes", g->bytes);
     ftk_json_uint(j, "ranks", g->ranks);
+    ftk_json_close(j, '}');
+}
+
+static void plain_json(struct ftk_json *j, const struct plain *p)
+{
+    ftk_json_open(j, NULL, '{');
+    ftk_json_text(j, "name", p->name);
+    ftk_json_text(j, "directory", p->dir);
+    ftk_json_uint(j, "ranks", p->ranks);
+    ftk_json_uint(j, "files", p->files);
+    ftk_json_uint(j, "bytes", p->bytes);
     ftk_json_close(j, '}');
 }
 
@@ -320,6 +381,10 @@ static void print_json(FILE *out, const struct summary *s)
     for (size_t i = 0; i < s->n; i++)
         region_json(&j, &s->v[i]);
     ftk_json_close(&j, ']');
+    ftk_json_open(&j, "files", '[');
+    for (size_t i = 0; i < s->nplain; i++)
+        plain_json(&j, &s->plain[i]);
+    ftk_json_close(&j, ']');
     ftk_json_open(&j, "parts", '[');
     for (uint32_t i = 0; i < s->m->nparts; i++)
         part_json(&j, s, i);
@@ -345,6 +410,7 @@ static int summarize(void *arg, FILE *out)
     else
         print_text(out, s);
     free(s->unreadable);
+    free(s->plain);
     free(s->v);
     return code;
 }

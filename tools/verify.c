@@ -13,7 +13,8 @@ void ftk_verify_usage(FILE *out)
           "       ftkit verify --slots [--json] [DIR]\n"
           "\n"
           "Read every byte of sets and compare it with its checksum: manifest, all ranks\n"
-          "in all parts, master.  Name what is damaged by file, rank, region and block.\n"
+          "in all parts, files of the program, master.  Name what is damaged by file, rank,\n"
+          "region and block.\n"
           "SET is a number or newest, the newest complete set; without SET, all sets of DIR\n"
           "except incomplete ones.  DIR may be the directory of one set, or a link.\n"
           "\n"
@@ -77,7 +78,7 @@ static void print_finding(const struct ftk_finding *f, struct printer *p)
     p->bad = any_damage = true;
     ftk_progress_clear();
     if (!p->json) {
-        printf("  %s", f->file);
+        printf("  %s", ftk_tool_why(f->file)); /* a file of the program has any name */
         if (f->rank >= 0)
             printf(", rank %" PRId64, f->rank);
         if (f->region[0])

@@ -274,6 +274,9 @@ static const struct key keys[] = {
         "a directory of each node, or empty for /dev/shm",
         "Where the program writes files that are a part of a set (ftkit_register_files()), and "
         "gets them back: a memory file system." },
+    { "files", "plain", AT(files_plain), BOOL, "true", BOOL_TEXT,
+        "Whether sets on the file system have these files as the program wrote them, readable "
+        "without ftkit, in files/NAME/rank-... of the set; else as bytes inside of HDF5 files." },
     { "replicas", "count", AT(replicas), INT(1, 3), "1", "1, 2 or 3",
         "Processes that carry each rank, and compute the same. Before each set is committed they "
         "compare their regions. Needs log.enabled." },

@@ -93,6 +93,7 @@ struct ftk_config {
     double log_memory;                /* log.memory = 1GiB */
     char log_dir[FTK_PATH_MAX];       /* log.directory, "": TMPDIR or /tmp */
     char files_dir[FTK_PATH_MAX];     /* files.directory, "": /dev/shm */
+    bool files_plain;                 /* files.plain = true */
     int replicas;                     /* replicas.count = 1 */
     int replica_compare;              /* replicas.compare = regions */
     int replica_output;               /* replicas.output = first */

@@ -119,7 +119,7 @@ static void look_at_files(const struct sense *s)
     const struct ftk_config *c = s->cfg;
     if (!c->h5_enabled) {
         const size_t keys[] = { AT(h5_every), AT(h5_dir), AT(h5_keep), AT(h5_writers), AT(h5_async),
-            AT(h5_bandwidth), AT(h5_compress) };
+            AT(h5_bandwidth), AT(h5_compress), AT(files_plain) };
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
             idle(s, "without effect: level.hdf5.enabled is false", keys[i]);
         return;

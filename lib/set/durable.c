@@ -207,6 +207,7 @@ static int write_part(struct collecting *c, uint32_t part, struct ftk_manifest_p
         .part = part,
         .nsegs = nsegs,
         .deflate = ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
+        .plain = ctx->cfg.files_plain,
         .next = next_collected,
         .arg = c };
     int rc = ftk_sets_level(ctx->cfg.h5_level)->write(&job, out);

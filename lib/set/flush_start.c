@@ -179,6 +179,7 @@ static void give_to_thread(struct ftkit_ctx *ctx, struct ftk_mem_seg *own, uint6
         .ring = fl->ring,
         .bytes_per_s = own_bandwidth(ctx),
         .deflate = ctx->cfg.h5_compress == FTK_COMPRESS_DEFLATE,
+        .plain = ctx->cfg.files_plain,
         .patience_s = PATIENCE * ctx->cfg.timeout_s,
         .keep = ctx->cfg.h5_keep,
         .number = number,

@@ -273,6 +273,7 @@ static int write_part(struct ftk_flusher *f)
         .part = (uint32_t)j->rank,
         .nsegs = nsegs,
         .deflate = j->deflate,
+        .plain = j->plain,
         .next = next_handed,
         .pace = pace,
         .arg = f };

@@ -47,6 +47,7 @@ struct ftk_flush_job {
     struct ftk_ring *ring; /* NULL: this rank writes its segment alone */
     double bytes_per_s;    /* limit for this rank's part; 0: no limit */
     bool deflate;          /* compress the part */
+    bool plain;            /* regions of files as plain files */
     double patience_s;     /* how long other threads may make no progress */
     int keep;              /* number of complete sets that stay */
     uint64_t number;       /* of the flush; 0: the directory of the set is there */

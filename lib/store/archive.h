@@ -53,6 +53,24 @@ _Static_assert(sizeof(struct ftk_archive_entry) == 24, "entry of an archive");
 /* The checksum of the entries of an archive, and of its head, which is *zero with sum 0. */
 uint64_t ftk_archive_sum(const struct ftk_archive_head *zero, const void *archive);
 
+/* An entry of an archive that was checked. */
+struct ftk_archive_item {
+    struct ftk_archive_entry e;
+    const char *path; /* in the archive; below the directory, without ".", ".." and empty parts */
+};
+
+/* The entries of an archive that was checked, in the order of their paths. */
+struct ftk_archive_list {
+    struct ftk_archive_head head;
+    struct ftk_archive_item *v; /* [head.nentries], malloc'd */
+};
+
+/* Check the head and the entries of an archive of so many bytes, and list the entries.  Only the
+ * first `have` bytes are at buf: the head and the entries, or more.  The list refers to buf; the
+ * caller frees list->v.  FTKIT_ERR_FORMAT: no archive, or of another version; FTKIT_ERR_CORRUPT: it
+ * is damaged; FTKIT_ERR_NOMEM. */
+int ftk_archive_list(const void *buf, size_t have, uint64_t bytes, struct ftk_archive_list *list);
+
 struct ftk_archive; /* a directory that was scanned */
 
 /* List the files below dir; NULL: the archive that says that there is no directory.  The result is

@@ -127,27 +127,42 @@ static int step_fsync(int fd, const char *point)
 }
 
 /* fsync() of a large file can take minutes, without a sign of progress.  So write the file back
- * piece by piece before the fsync.  After each piece set the time of the file: a process that
+ * piece by piece before the fsync.  After each piece set the time of the file sign: a process that
  * waits for this file sees the progress. */
-static void write_back(struct ftk_out *o)
+static void write_back(int fd, int sign)
 {
 #ifdef SYNC_FILE_RANGE_WRITE
     const unsigned all =
         SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     struct stat st;
-    if (!o->stays || fstat(o->file.fd, &st) != 0)
+    if (fstat(fd, &st) != 0)
         return;
     if (lock)
         lock->leave();
     for (off_t at = 0; at < st.st_size; at += SYNC_BYTES)
-        if (sync_file_range(o->file.fd, at, SYNC_BYTES, all) != 0
-            || futimens(o->file.fd, NULL) != 0)
+        if (sync_file_range(fd, at, SYNC_BYTES, all) != 0 || futimens(sign, NULL) != 0)
             break; /* fsync() writes the rest, and reports the error */
     if (lock)
         lock->enter();
 #else
-    (void)o;
+    (void)fd, (void)sign;
 #endif
+}
+
+void ftk_file_start(int fd)
+{
+#ifdef SYNC_FILE_RANGE_WRITE
+    (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+#else
+    (void)fd;
+#endif
+}
+
+int ftk_file_sync(int fd, int sign, const char *point)
+{
+    if (sign >= 0)
+        write_back(fd, sign);
+    return step_fsync(fd, point);
 }
 
 static int step_close(int *fd, const char *point)
@@ -166,8 +181,7 @@ int ftk_out_finish(struct ftk_out *o)
     int err = o->file.err;
     if (!err) {
         step = "fsync";
-        write_back(o);
-        err = step_fsync(o->file.fd, o->at->fsync);
+        err = ftk_file_sync(o->file.fd, o->stays ? o->file.fd : -1, o->at->fsync);
     }
     if (!err) {
         step = "close"; /* on NFS a write error may surface only here */

@@ -29,6 +29,12 @@ struct ftk_file {
  * errno of this write or of an earlier one. */
 int ftk_file_write(struct ftk_file *f, const void *buf, size_t bytes, uint64_t at);
 
+/* Let the disk begin with a file that is going to be fsynced.  No error: the fsync reports it. */
+void ftk_file_start(int fd);
+/* fsync a file or a directory: 0, or an errno.  sign: an open file whose time shows the progress to
+ * processes that wait for it; -1: none.  point: the fault point. */
+int ftk_file_sync(int fd, int sign, const char *point);
+
 /* Open a regular file of the directory for reading; *bytes is its size.  set: for messages; 0: the
  * file is of no set.  FTKIT_ERR_NOT_FOUND: the file does not exist. */
 int ftk_file_open(int dirfd, uint64_t set, const char *name, struct ftk_file *f, size_t *bytes);

@@ -43,7 +43,7 @@ struct ftk_set_entry {
 
 struct ftk_finding {
     int code;                        /* FTKIT_ERR_... of the failed check */
-    char file[64];                   /* of the set */
+    char file[384];                  /* of the set, with the path below its directory */
     int64_t rank;                    /* -1: the whole file */
     char region[FTKIT_NAME_MAX + 1]; /* "": the whole rank */
     int64_t block;                   /* of the rank's data, -1: no single block */
@@ -62,6 +62,13 @@ typedef int ftk_head_fn(const void *head, const struct ftk_manifest_part *p, voi
 typedef void ftk_finding_fn(const struct ftk_finding *f, void *arg);
 typedef void ftk_name_fn(const char *name, void *arg);
 
+/* A region of files of a rank that a set has as plain files. */
+struct ftk_plain_facts {
+    const char *region, *dir; /* dir: of its files, below the directory of the set */
+    uint64_t files, bytes;    /* regular files */
+};
+typedef void ftk_plain_fn(const struct ftk_plain_facts *f, void *arg);
+
 /* A question of make() and drop() to their caller: whether this process is still the one that makes
  * sets.  Both ask when they have opened what they are going to remove, and change nothing before;
  * make() asks again when it has made the set. */
@@ -78,6 +85,7 @@ struct ftk_part_job {
     uint32_t part;
     int nsegs;            /* segments in it, at least one */
     bool deflate;         /* compress what is large */
+    bool plain;           /* regions of files as the program has written them (plain_files.h) */
     ftk_segment_fn *next; /* checked against set, context and each other by the level */
     ftk_pace_fn *pace; /* after each piece of about a MiB, or NULL.  With pace a part that has its
                              name stays: other processes may use the part at once */
@@ -149,6 +157,10 @@ struct ftk_level_ops {
      * NULL: the whole segment is read. */
     int (*region)(const char *dir, const struct ftk_manifest *m, uint32_t rank, const char *region,
         void **seg, const struct ftk_seg_region **record);
+
+    /* Call fn for each region of a rank whose files are plain files.  NULL: there are none. */
+    int (*plain)(
+        const char *dir, const struct ftk_manifest *m, uint32_t rank, ftk_plain_fn *fn, void *arg);
 
     /* ---- verifying and repairing, without a job ---- */
 

@@ -12,67 +12,18 @@
 #include <unistd.h>
 
 #include "scratch.h"
+#include "tree.h"
 
 static const char *or_default(const char *parent)
 {
     return *parent ? parent : FTK_SCRATCH_PARENT;
 }
 
-static int open_dir(int at, const char *name)
-{
-    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
 /* ---- removing ------------------------------------------------------------------------ */
-
-static int empty(int at, const char *name);
-
-/* Remove what is called name in an open directory; 0 or an errno. */
-static int remove_one(int dir, const char *name)
-{
-    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    if (errno != EISDIR && errno != EPERM)
-        return errno;
-    int err = empty(dir, name);
-    if (err == 0 && unlinkat(dir, name, AT_REMOVEDIR) != 0)
-        err = errno;
-    return err;
-}
-
-/* Remove all that is in a directory; 0 or an errno. */
-static int empty(int at, const char *name)
-{
-    const struct dirent *e;
-    int err = 0, removed = 1;
-    int fd = open_dir(at, name);
-    if (fd < 0 && errno == EACCES && fchmodat(at, name, 0700, 0) == 0)
-        fd = open_dir(at, name);
-    if (fd >= 0 && fchmod(fd, 0700) != 0)
-        err = errno;
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d) {
-        err = errno;
-        if (fd >= 0)
-            (void)close(fd);
-        return err;
-    }
-    while (err == 0 && removed > 0) { /* removing may change what readdir() finds */
-        removed = 0;
-        rewinddir(d);
-        while (err == 0 && (e = readdir(d)))
-            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
-                err = remove_one(dirfd(d), e->d_name);
-                removed++;
-            }
-    }
-    (void)closedir(d); /* nothing was written */
-    return err;
-}
 
 int ftk_scratch_empty(const struct ftk_scratch *s)
 {
-    int err = empty(s->fd, ".");
+    int err = ftk_tree_empty(s->fd, ".", NULL);
     return err == 0 ? FTKIT_OK : ftk_fail_errno(err, "emptying %s", s->path);
 }
 
@@ -80,7 +31,7 @@ void ftk_scratch_remove(struct ftk_scratch *s)
 {
     if (s->fd < 0)
         return;
-    int err = empty(s->fd, ".");
+    int err = ftk_tree_empty(s->fd, ".", NULL);
     if (err == 0 && rmdir(s->path) != 0 && errno != ENOENT)
         err = errno;
     if (err != 0)
@@ -102,11 +53,11 @@ static bool is_called(int parent, const char *name, const struct stat *open)
 static void sweep_one(int parent, const char *name)
 {
     struct stat st;
-    int fd = open_dir(parent, name);
+    int fd = ftk_tree_open(parent, name);
     if (fd < 0)
         return; /* it is gone, or not ours */
     if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0
-        && is_called(parent, name, &st) && empty(fd, ".") == 0
+        && is_called(parent, name, &st) && ftk_tree_empty(fd, ".", NULL) == 0
         && unlinkat(parent, name, AT_REMOVEDIR) == 0)
         ftk_report(FTKIT_DEBUG, "%s: left by an ended process, removed", name);
     (void)close(fd);
@@ -132,7 +83,7 @@ static int make_one(const char *path, int *out)
     struct stat st = { 0 };
     if (mkdir(path, 0700) != 0)
         return errno;
-    int fd = open_dir(AT_FDCWD, path);
+    int fd = ftk_tree_open(AT_FDCWD, path);
     int err = fd >= 0 ? FTK_FAULT("scratch.lock") : errno;
     if (err == 0 && (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &st) != 0))
         err = errno;

@@ -89,9 +89,10 @@ add("shared-$_", 'log team', path => 'mpi/shared', args => ['-m', $_], steps => 
 add('steal', 'log team', path => 'mpi/steal', steps => 40, points => [qw(win.direct win.word win.flush)]);
 # files that the program writes, in each set
 add('files-callbacks', 'all log apart', path => 'mpi/files', args => ['callbacks'], quiet => 1, errors => 1,
-    points => [qw(app.step files.write files.scanned files.take archive.write)]);
+    points => [qw(app.step files.write files.scanned files.take archive.write files.plain.create
+        files.plain.fsync files.plain.dirsync)]);
 add('files-calls', 'all', path => 'mpi/files', args => ['calls'], quiet => 1, errors => 1,
-    points => [qw(app.step files.scanned files.take archive.write)]);
+    points => [qw(app.step files.scanned files.take archive.write files.plain.write files.plain.dirsync)]);
 add("shmem-$_", 'shmem', path => "shmem-tests/$_", args => [400], steps => 400, quiet => 1, names => 1,
     outside => 1) for qw(jacobi pieces ptr sort);
 

@@ -576,6 +576,19 @@ static void forged_fields(void **state)
     free(bad);
 }
 
+/* A file without contents is at no place. */
+static void forged_place(void **state)
+{
+    (void)state;
+    size_t bytes;
+    make_file("none", 0, 0600);
+    char *buf = take(from.path, SIZE_MAX, &bytes);
+    ((struct ftk_archive_entry *)(void *)(buf + sizeof(struct ftk_archive_head)))->offset = 64;
+    seal(buf);
+    rejects(buf, bytes, FTKIT_ERR_CORRUPT);
+    free(buf);
+}
+
 static void make_golden_tree(void)
 {
     make_file("restart.bin", 333, 0644);
@@ -653,6 +666,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(damaged_archives, setup, teardown),
         cmocka_unit_test_setup_teardown(forged_archives, setup, teardown),
         cmocka_unit_test_setup_teardown(forged_fields, setup, teardown),
+        cmocka_unit_test_setup_teardown(forged_place, setup, teardown),
         cmocka_unit_test_setup_teardown(golden_file, setup, teardown),
         cmocka_unit_test_setup_teardown(leftovers_go, setup, teardown),
     };

@@ -54,6 +54,7 @@ STORES(h5_writers, 3)
 STORES(h5_async, false)
 STORES(h5_bandwidth, 1.5e9)
 STORES(h5_compress, FTK_COMPRESS_DEFLATE)
+STORES(files_plain, false)
 STORES(log_enabled, true)
 STORES(log_teams, FTK_TEAMS_RANK)
 STORES(log_dets, FTK_DETS_RELAXED)
@@ -225,6 +226,7 @@ static const struct sample {
     { "log", "memory", "500MB", "FTKIT_LOG_MEMORY", put_log_memory },
     { "log", "directory", "/tmp", "FTKIT_LOG_DIRECTORY", put_log_dir },
     { "files", "directory", "/dev/shm/me", "FTKIT_FILES_DIRECTORY", put_files_dir },
+    { "files", "plain", "false", "FTKIT_FILES_PLAIN", put_files_plain },
     { "replicas", "count", "3", "FTKIT_REPLICAS_COUNT", put_replicas },
     { "replicas", "compare", "messages", "FTKIT_REPLICAS_COMPARE", put_replica_compare },
     { "replicas", "output", "all", "FTKIT_REPLICAS_OUTPUT", put_replica_output },
@@ -273,6 +275,7 @@ static struct ftk_config defaults(void)
         .h5_keep = 2,
         .h5_async = true,
         .h5_compress = FTK_COMPRESS_NONE,
+        .files_plain = true,
         .replicas = 1,
         .log_teams = FTK_TEAMS_DOMAIN,
         .log_dets = FTK_DETS_NODE,
@@ -339,6 +342,7 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_true(a->log_memory == b->log_memory);
     assert_string_equal(a->log_dir, b->log_dir);
     assert_string_equal(a->files_dir, b->files_dir);
+    assert_int_equal(a->files_plain, b->files_plain);
     assert_int_equal(a->ranks_per_node, b->ranks_per_node);
     assert_int_equal(a->spares, b->spares);
     assert_int_equal(a->spares_exit, b->spares_exit);
@@ -923,6 +927,8 @@ static void t_nonsense(void **state)
         snprintf(text, sizeof text, "[level.hdf5]\n%s\n", files[i]);
         warns(text, NULL);
     }
+    warns("[level.hdf5]\nenabled = false\n[files]\nplain = false\n", "t.ini:4: files.plain:");
+    warns("[files]\nplain = false\n", NULL);
     warns("[level.hdf5]\nbandwidth = 100kB\n", "t.ini:2: level.hdf5.bandwidth: less than");
     warns("[level.hdf5]\nbandwidth = 0\n", NULL);
     warns("[level.hdf5]\nasynchronous = no\nbandwidth = 1GB\n", "t.ini:3: level.hdf5.band");

@@ -8,6 +8,7 @@
  *                                          master.h5       virtual datasets: every global
  *                                                          array whole, no ftkit needed
  *                                          master.xdmf     describes master.h5 for ParaView
+ *                                          files/          regions of files, as plain files
  *                          owner                           see owner.h
  *
  * A part holds a group /rank_00003 for each of its ranks.  The group has one dataset per region;
@@ -18,12 +19,15 @@
  * the filters that every HDF5 has (shuffle, deflate); a part with compressed datasets has the
  * attribute "ftkit.compress".
  *
+ * The files of a region of files are plain files (store/plain_files.h); the part has their names,
+ * lengths and checksums.
+ *
  * Durable before visible: a part is written under a temporary name, fsynced, renamed, and its
- * directory is fsynced; then the manifest in the same way.  A set is complete when its manifest
- * is whole, and every part in the manifest exists and has the size and the heads that the
- * manifest says.  So the files alone show whether a set is complete.  A set without a manifest
- * is unfinished if "unfinished" exists, or if no file but temporary ones exists; else the set
- * has lost its manifest.
+ * directory is fsynced; its plain files are durable before; then the manifest in the same way.
+ * A set is complete when its manifest is whole, and every part in the manifest exists and has the
+ * size and the heads that the manifest says.  So the files alone show whether a set is complete.  A
+ * set without a manifest is unfinished if "unfinished" exists, or if no file but temporary ones
+ * exists; else the set has lost its manifest.
  *
  * Serial HDF5, no MPI.  One thread at a time per process, unless ftk_h5_threadsafe(). */
 #ifndef FTK_STORE_H5_H

@@ -44,6 +44,10 @@ int ftk_h5_part_records(
 int ftk_h5_read_region(const char *dir, const struct ftk_manifest *m, uint32_t rank,
     const char *region, void **seg, const struct ftk_seg_region **record);
 
+/* Call fn for each region of a rank whose files are plain files (h5_files.c). */
+int ftk_h5_files_of(
+    const char *dir, const struct ftk_manifest *m, uint32_t rank, ftk_plain_fn *fn, void *arg);
+
 /* ---- repair (h5_mend.c) -------------------------------------------------------------- */
 
 /* Remove the files that interrupted writes have left in a set's directory; first call fn with

@@ -6,6 +6,7 @@
  *     h5_shape.c   names, types and shapes of datasets
  *     h5_write.c   parts: writing
  *     h5_read.c    parts: reading, their heads
+ *     h5_files.c   parts: regions of files, which are plain files beside the parts
  *     h5_master.c  the master file
  *     h5_xdmf.c    the XDMF file, which describes the datasets of the master
  *     h5_learn.c   parts that other processes have written
@@ -22,6 +23,7 @@
 
 #include "h5.h"
 #include "store/file.h"
+#include "store/plain_files.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "segments are little-endian in memory and on disk"
@@ -31,6 +33,7 @@
 #define FTK_H5_HEAD "ftkit.head"
 #define FTK_H5_COMPRESS "ftkit.compress" /* attribute of a part, the name of the filter */
 #define FTK_H5_DEFLATE_MOST 1032u        /* bytes at most from one byte of deflated data */
+#define FTK_H5_FILES "ftkit.files" /* attribute of a dataset: the directory of its plain files */
 #define FTK_H5_WORD "set"
 #define FTK_H5_MASTER "master.h5"
 #define FTK_H5_XDMF "master.xdmf"
@@ -48,6 +51,14 @@ struct ftk_h5_io {
     void (*got)(void *arg, const char *piece, size_t bytes);
     void *got_arg;
     bool deflate; /* compress large datasets */
+    /* regions of files go to plain files of this set; NULL: they do not */
+    const struct ftk_h5_files *files;
+};
+
+/* Where plain files of a set go. */
+struct ftk_h5_files {
+    int dirfd; /* of the set; borrowed */
+    uint64_t set;
 };
 
 /* HDF5 file handles on an io; < 0 on failure, the reason in HDF5's error stack. */
@@ -142,8 +153,14 @@ struct ftk_h5_reader {
     struct ftk_file file;
     struct ftk_h5_io io;
     const struct ftk_manifest_part *part;
+    int dirfd; /* of the set; borrowed */
+    uint64_t set;
+    uint32_t rank; /* whose head was read last */
     size_t file_bytes;
     hid_t id; /* of the file in HDF5 */
+    /* called for each damaged plain file; NULL: the first one ends the reading */
+    void (*found)(void *arg, int code, const char *file);
+    void *found_arg;
     /* a segment that is checked while it is read; the first `have` bytes of its data are complete,
      * and the first `sure` of these are checked */
     const char *seg;
@@ -158,14 +175,51 @@ void ftk_h5_reader_close(struct ftk_h5_reader *src);
 /* Read and check the head of a rank into malloc'd *head; open its group as *group. */
 int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_manifest *m, uint32_t rank,
     void **head, hid_t *group);
-/* Allocate a whole segment; copy the head; make the gaps between the regions zero. */
-int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void **out);
+/* Allocate a whole segment; copy the head; make the gaps between the regions zero.  group: of the
+ * rank. */
+int ftk_h5_reader_memory(
+    const struct ftk_h5_reader *src, const void *head, hid_t group, void **out);
 /* Read the attributes of a rank into malloc'd *table; NULL, 0: the rank has none. */
 int ftk_h5_reader_attributes(
     const struct ftk_h5_reader *src, const void *head, hid_t group, char **table, size_t *bytes);
 /* Read one region to its place in the data of a segment.  The caller compares checksums. */
 int ftk_h5_reader_region(
     const struct ftk_h5_reader *src, hid_t group, const struct ftk_seg_region *r, char *data);
+
+/* Open the part of a rank and let fn read from it. */
+typedef int ftk_h5_read_fn(
+    struct ftk_h5_reader *src, const struct ftk_manifest *m, uint32_t rank, void *out);
+int ftk_h5_read_rank(
+    const char *dir, const struct ftk_manifest *m, int rank, ftk_h5_read_fn *fn, void *out);
+/* Open a dataset of this type; its shape goes to *ndims and dims [FTKIT_DIMS_MAX]. */
+int ftk_h5_reader_dataset(const struct ftk_h5_reader *src, hid_t group, const char *name,
+    hid_t type, int *ndims, hsize_t *dims, hid_t *out);
+/* Whether the name is that of an object in the file itself: any other link could lead out of it. */
+bool ftk_h5_is_hard(hid_t loc, const char *name);
+
+/* ---- regions of files (h5_files.c) ---------------------------------------------------
+ * The dataset of such a region has the head and the entries of the archive, and the attribute
+ * FTK_H5_FILES.  A second dataset has the checksums of the files. */
+
+/* Whether the region is an archive of files that are to be plain files; then *list is filled, and
+ * the caller frees list->v. */
+bool ftk_h5_files_wanted(const struct ftk_h5_io *io, const struct ftk_seg_region *r,
+    const char *block, struct ftk_archive_list *list);
+/* Write the files.  *sums becomes malloc'd [list->head.nentries + 1], also after an error. */
+int ftk_h5_files_put(const struct ftk_h5_io *io, const struct ftk_plain *p, const char *block,
+    const struct ftk_archive_list *list, uint64_t **sums);
+void ftk_h5_files_name(const char *region, char *buf); /* of the checksums; [FTK_H5_NAME_MAX] */
+
+/* Whether the files of a region are plain files. */
+bool ftk_h5_files_plain(hid_t group, const struct ftk_seg_region *r);
+/* Bytes of the regions of a rank that are in plain files. */
+uint64_t ftk_h5_files_bytes(hid_t group, const void *head);
+/* Read a region whose files are plain files to its place in the data of a segment. */
+int ftk_h5_files_read(
+    const struct ftk_h5_reader *src, hid_t group, const struct ftk_seg_region *r, char *data);
+/* Read the list of its files alone; *buf malloc'd has the paths, list->v and *sums are malloc'd. */
+int ftk_h5_files_list(const struct ftk_h5_reader *src, hid_t group, const struct ftk_seg_region *r,
+    char **buf, struct ftk_archive_list *list, uint64_t **sums);
 
 /* ---- master (h5_master.c) ------------------------------------------------------------ */
 

@@ -26,8 +26,7 @@ struct expected {
     hid_t mem;
 };
 
-/* Any other link could lead out of the file. */
-static bool is_hard(hid_t loc, const char *name)
+bool ftk_h5_is_hard(hid_t loc, const char *name)
 {
     H5L_info_t info;
     return H5Lget_info(loc, name, &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_HARD;
@@ -65,13 +64,12 @@ static bool is_within(hid_t ds, int ndims, const hsize_t *dims)
     return within;
 }
 
-/* Open a dataset of this type; its shape goes to *ndims and dims [FTKIT_DIMS_MAX]. */
-static int get(const struct ftk_h5_reader *src, hid_t group, const char *name, hid_t type,
-    int *ndims, hsize_t *dims, hid_t *out)
+int ftk_h5_reader_dataset(const struct ftk_h5_reader *src, hid_t group, const char *name,
+    hid_t type, int *ndims, hsize_t *dims, hid_t *out)
 {
     hid_t have = -1, space = -1, ds = -1;
     int rc = FTKIT_OK;
-    if (!is_hard(group, name) || (ds = H5Dopen2(group, name, H5P_DEFAULT)) < 0
+    if (!ftk_h5_is_hard(group, name) || (ds = H5Dopen2(group, name, H5P_DEFAULT)) < 0
         || (have = H5Dget_type(ds)) < 0 || (space = H5Dget_space(ds)) < 0
         || (*ndims = H5Sget_simple_extent_ndims(space)) < 0)
         rc = ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "dataset '%s'", name);
@@ -95,7 +93,7 @@ static int get_all(
     int ndims;
     hsize_t dims[FTKIT_DIMS_MAX];
     hid_t ds;
-    int rc = get(src, group, d->name, d->type, &ndims, dims, &ds);
+    int rc = ftk_h5_reader_dataset(src, group, d->name, d->type, &ndims, dims, &ds);
     if (rc != FTKIT_OK)
         return rc;
     if (ndims != d->ndims || memcmp(dims, d->dims, (size_t)ndims * sizeof *dims) != 0)
@@ -137,6 +135,8 @@ int ftk_h5_reader_region(
 {
     char name[FTK_H5_NAME_MAX];
     struct ftk_h5_shape s;
+    if (ftk_h5_files_plain(group, r))
+        return ftk_h5_files_read(src, group, r, data);
     ftk_h5_dataset_name(r->name, name);
     ftk_h5_shape(r, &s);
     char *block = data + r->offset;
@@ -203,11 +203,12 @@ int ftk_h5_reader_head(struct ftk_h5_reader *src, const struct ftk_manifest *m, 
     hid_t ds = -1, g = -1;
     void *buf = NULL;
     ftk_h5_rank_name(rank, name);
+    src->rank = rank;
     snprintf(src->file.what, sizeof src->file.what, "set %" PRIu64 ", part %u, rank %u", m->set,
         src->part->part, rank);
-    if (!is_hard(src->id, name) || (g = H5Gopen2(src->id, name, H5P_DEFAULT)) < 0)
+    if (!ftk_h5_is_hard(src->id, name) || (g = H5Gopen2(src->id, name, H5P_DEFAULT)) < 0)
         return ftk_h5_fail(&src->io, FTKIT_ERR_CORRUPT, "no group");
-    int rc = get(src, g, FTK_H5_HEAD, H5T_STD_U8LE, &ndims, dims, &ds);
+    int rc = ftk_h5_reader_dataset(src, g, FTK_H5_HEAD, H5T_STD_U8LE, &ndims, dims, &ds);
     if (rc != FTKIT_OK)
         goto fail;
     if (ndims != 1 || dims[0] < sizeof(struct ftk_seg_header) || dims[0] > src->file_bytes)
@@ -236,21 +237,23 @@ fail:
 }
 
 /* Whether the file is large enough for the data of the segment.  The padding of a segment is not
- * in the file; compressed data may be shorter, by a factor of at most FTK_H5_DEFLATE_MOST. */
-static bool can_hold(const struct ftk_h5_reader *src, const struct ftk_seg_header *h)
+ * in the file; compressed data may be shorter, by a factor of at most FTK_H5_DEFLATE_MOST.  The
+ * lengths of plain files are compared before these are read. */
+static bool can_hold(
+    const struct ftk_h5_reader *src, const struct ftk_seg_header *h, uint64_t plain_bytes)
 {
     uint64_t most = src->file_bytes + FTK_SEG_ALIGN + (uint64_t)h->nregions * FTK_SEG_REGION_ALIGN;
     bool packed = H5Aexists(src->id, FTK_H5_COMPRESS) > 0;
-    return h->data_bytes / (packed ? FTK_H5_DEFLATE_MOST : 1) <= most;
+    return (h->data_bytes - plain_bytes) / (packed ? FTK_H5_DEFLATE_MOST : 1) <= most;
 }
 
 /* ftk_h5_reader_memory() with memory of room. */
-static int make_memory(
-    const struct ftk_h5_reader *src, const void *head, ftk_room_fn *room, void *arg, void **out)
+static int make_memory(const struct ftk_h5_reader *src, const void *head, hid_t group,
+    ftk_room_fn *room, void *arg, void **out)
 {
     const struct ftk_seg_header *h = head;
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
-    if (!can_hold(src, h))
+    if (!can_hold(src, h, ftk_h5_files_bytes(group, head)))
         return ftk_fail(FTKIT_ERR_FORMAT, "%s: %" PRIu64 " bytes of data in a file of %zu",
             src->file.what, h->data_bytes, src->file_bytes);
     void *seg = NULL;
@@ -279,10 +282,10 @@ static int heap_room(void *arg, size_t bytes, void **at)
     return *seg ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "a segment of %zu bytes", bytes);
 }
 
-int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, void **out)
+int ftk_h5_reader_memory(const struct ftk_h5_reader *src, const void *head, hid_t group, void **out)
 {
     void *seg;
-    return make_memory(src, head, heap_room, &seg, out);
+    return make_memory(src, head, group, heap_room, &seg, out);
 }
 
 /* Where the segment of a rank goes. */
@@ -347,7 +350,7 @@ static int get_segment(
     int rc = ftk_h5_reader_head(src, m, rank, &head, &group);
     if (rc != FTKIT_OK)
         return rc;
-    rc = make_memory(src, head, into->room, into->arg, &seg);
+    rc = make_memory(src, head, group, into->room, into->arg, &seg);
     if (rc == FTKIT_OK)
         rc = get_data(src, group, seg);
     H5Gclose(group);
@@ -361,6 +364,9 @@ int ftk_h5_reader_open(struct ftk_h5_reader *src, int dirfd, const struct ftk_ma
     char name[FTK_H5_NAME_MAX];
     ftk_h5_part_name(p->part, name);
     src->part = p;
+    src->dirfd = dirfd;
+    src->set = m->set;
+    src->found = NULL;
     int rc = ftk_file_open(dirfd, m->set, name, &src->file, &src->file_bytes);
     if (rc != FTKIT_OK)
         return rc;
@@ -381,9 +387,6 @@ void ftk_h5_reader_close(struct ftk_h5_reader *src)
     ftk_file_close(&src->file);
 }
 
-typedef int read_fn(
-    struct ftk_h5_reader *src, const struct ftk_manifest *m, uint32_t rank, void *out);
-
 static int get_sum(
     struct ftk_h5_reader *src, const struct ftk_manifest *m, uint32_t rank, void *out)
 {
@@ -398,9 +401,8 @@ static int get_sum(
     return FTKIT_OK;
 }
 
-/* Open the part of a rank and let fn read from it. */
-static int read_rank(
-    const char *dir, const struct ftk_manifest *m, int rank, read_fn *fn, void *out)
+int ftk_h5_read_rank(
+    const char *dir, const struct ftk_manifest *m, int rank, ftk_h5_read_fn *fn, void *out)
 {
     if (rank < 0 || (uint32_t)rank >= m->nranks)
         return ftk_fail(FTKIT_ERR_ARG, "rank %d of %u", rank, m->nranks);
@@ -429,12 +431,12 @@ int ftk_h5_read_into(
     const char *dir, const struct ftk_manifest *m, int rank, ftk_room_fn *room, void *arg)
 {
     struct into into = { room, arg };
-    return read_rank(dir, m, rank, get_segment, &into);
+    return ftk_h5_read_rank(dir, m, rank, get_segment, &into);
 }
 
 int ftk_h5_read_sum(const char *dir, const struct ftk_manifest *m, int rank, uint64_t *sum)
 {
-    return read_rank(dir, m, rank, get_sum, sum);
+    return ftk_h5_read_rank(dir, m, rank, get_sum, sum);
 }
 
 int ftk_h5_part_sum(int dirfd, const struct ftk_manifest *m, const struct ftk_manifest_part *p,

@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Only files with names that this module gives are removed, one by one, in a directory that is
- * opened without following a link.  So no foreign file is touched. */
+ * opened without following a link, and the directory of plain files with all that is below it.  So
+ * no foreign file is touched. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -138,6 +139,8 @@ static int remove_files(int fd, const char *point)
     if (!err)
         err = errno;
     closedir(d);
+    if (!err)
+        err = ftk_plain_remove(fd, point);
     return err ? err : remove_file(fd, FTK_H5_UNFINISHED, point);
 }
 

@@ -34,6 +34,7 @@ static void measure(int dirfd, struct ftk_set_entry *e)
             && S_ISREG(st.st_mode))
             e->bytes += (uint64_t)st.st_size;
     closedir(d);
+    e->bytes += ftk_plain_bytes(dirfd);
 }
 
 int ftk_h5_examine(const char *dir, const char *context, uint64_t set, struct ftk_set_entry *e)

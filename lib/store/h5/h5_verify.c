@@ -22,6 +22,8 @@ struct verify {
     struct ftk_h5_reader src;
     const struct ftk_manifest *m;
     char file[FTK_H5_NAME_MAX];
+    const char *region; /* that is read */
+    bool named;         /* a plain file of it is damaged, and was reported */
     ftk_finding_fn *report;
     void *arg;
     int rc; /* code of the first finding */
@@ -37,6 +39,22 @@ static void found_damage(
     snprintf(f.text, sizeof f.text, "%s", ftk_detail_text());
     if (v->rc == FTKIT_OK)
         v->rc = code;
+    v->report(&f, v->arg);
+}
+
+/* A plain file of a region is damaged. */
+static void found_file(void *arg, int code, const char *path)
+{
+    struct verify *v = arg;
+    struct ftk_finding f = { .code = code, .rank = v->src.rank, .block = -1 };
+    const struct ftk_plain p = { v->src.dirfd, v->src.set, v->src.rank, v->region };
+    _Static_assert(sizeof f.file >= FTK_PLAIN_PATH_MAX, "the path of a plain file");
+    ftk_plain_path(&p, path, f.file);
+    snprintf(f.region, sizeof f.region, "%s", v->region);
+    snprintf(f.text, sizeof f.text, "%s", ftk_detail_text());
+    if (v->rc == FTKIT_OK)
+        v->rc = code;
+    v->named = true;
     v->report(&f, v->arg);
 }
 
@@ -82,22 +100,55 @@ static void verify_data(struct verify *v, const void *head, hid_t group)
     const struct ftk_seg_region *r = ftk_seg_regions_c(head);
     void *seg = NULL;
     bool *unread = calloc((size_t)h->nregions + 1, sizeof *unread);
-    int rc = unread ? ftk_h5_reader_memory(&v->src, head, &seg)
+    int rc = unread ? ftk_h5_reader_memory(&v->src, head, group, &seg)
                     : ftk_fail(FTKIT_ERR_NOMEM, "%u regions", h->nregions);
+    v->src.found = found_file;
+    v->src.found_arg = v;
     if (rc != FTKIT_OK) {
         found_damage(v, rc, h->rank, "", -1);
         free(unread);
         return;
     }
     for (uint32_t i = 0; i < h->nregions; i++) {
+        v->region = r[i].name;
+        v->named = false;
         rc = ftk_h5_reader_region(&v->src, group, &r[i], ftk_seg_data(seg));
         unread[i] = rc != FTKIT_OK;
-        if (unread[i])
+        if (unread[i] && !v->named)
             found_damage(v, rc, h->rank, r[i].name, -1);
     }
     verify_blocks(v, seg, unread);
     free(seg);
     free(unread);
+}
+
+static void found_stranger(void *arg, const char *path)
+{
+    struct verify *v = arg;
+    struct ftk_finding f = { .code = FTKIT_ERR_FORMAT, .rank = -1, .block = -1 };
+    snprintf(f.file, sizeof f.file, "%s", path);
+    snprintf(f.text, sizeof f.text, "the set does not have it");
+    if (v->rc == FTKIT_OK)
+        v->rc = ftk_fail(f.code, "%s: the set does not have it", path);
+    v->report(&f, v->arg);
+}
+
+/* Look for files of regions that the rank does not have. */
+static void verify_strangers(struct verify *v, const void *head, hid_t group)
+{
+    const struct ftk_seg_header *h = head;
+    const struct ftk_seg_region *r = ftk_seg_regions_c(head);
+    const char **names = calloc((size_t)h->nregions + 1, sizeof *names);
+    size_t n = 0;
+    int err = names ? 0 : ENOMEM;
+    for (uint32_t i = 0; !err && i < h->nregions; i++)
+        if (ftk_h5_files_plain(group, &r[i]))
+            names[n++] = r[i].name;
+    if (!err)
+        err = ftk_plain_strangers(v->src.dirfd, h->rank, h->nranks, names, n, found_stranger, v);
+    if (err)
+        found_damage(v, ftk_fail_errno(err, FTK_PLAIN_DIR), h->rank, "", -1);
+    free(names);
 }
 
 static void verify_ranks(struct verify *v, const uint32_t *ranks)
@@ -121,6 +172,7 @@ static void verify_ranks(struct verify *v, const uint32_t *ranks)
         }
         ftk_xxh3_update(x, head, (size_t)((struct ftk_seg_header *)head)->head_bytes);
         verify_data(v, head, group);
+        verify_strangers(v, head, group);
         H5Gclose(group);
         free(head);
     }
@@ -241,7 +293,7 @@ static int get_one(struct ftk_h5_reader *src, const struct ftk_manifest *m, uint
     if (!ftk_seg_find(head, region))
         rc = ftk_fail(FTKIT_ERR_NOT_FOUND, "%s: no region '%s'", src->file.what, region);
     else
-        rc = ftk_h5_reader_memory(src, head, &s);
+        rc = ftk_h5_reader_memory(src, head, group, &s);
     if (rc == FTKIT_OK) {
         r = ftk_seg_find(s, region);
         rc = read_around(src, group, s, r);

@@ -43,6 +43,7 @@ struct dataset {
     bool deflate;      /* compress the dataset if it is large enough */
     const char *notes; /* attributes of all regions of the rank, or NULL */
     size_t notes_bytes;
+    const char *files; /* the directory of plain files, or NULL */
 };
 
 static herr_t describe(hid_t ds, const struct ftk_seg_region *r)
@@ -154,6 +155,8 @@ static herr_t set_attributes(hid_t ds, const struct dataset *d, const struct ftk
 {
     if (r && describe(ds, r) < 0)
         return -1;
+    if (d->files && ftk_h5_attr_text(ds, FTK_H5_FILES, d->files) < 0)
+        return -1;
     return r ? ftk_h5_attr_of_region(ds, d->notes, d->notes_bytes, r->name) : 0;
 }
 
@@ -202,15 +205,61 @@ static int put_halo(const struct ftk_h5_io *io, hid_t group, const struct ftk_se
         to += items * s->item_bytes;
     }
     hsize_t n = s->halo_items;
-    struct dataset d = { name, type, 1, &n, H5S_ALL, frame, io->deflate, NULL, 0 };
+    struct dataset d = { name, type, 1, &n, H5S_ALL, frame, io->deflate, NULL, 0, NULL };
     int rc = put_dataset(io, group, &d, NULL);
     free(frame);
     return rc;
 }
 
-static int put_region(const struct ftk_h5_io *io, hid_t group, const struct ftk_seg_region *r,
-    const char *data, const struct ftk_seg_region *notes)
+/* Write plain files, and what describes them. */
+static int put_files(const struct ftk_h5_io *io, hid_t group, const struct ftk_plain *p,
+    const struct ftk_seg_region *r, const char *block, const struct ftk_archive_list *list)
 {
+    char name[FTK_H5_NAME_MAX], sums_name[FTK_H5_NAME_MAX], dir[FTK_PLAIN_PATH_MAX];
+    uint64_t *sums = NULL;
+    hsize_t n = list->head.head_bytes, nsums = list->head.nentries;
+    int rc = ftk_h5_files_put(io, p, block, list, &sums);
+    hid_t type = ftk_h5_type(r);
+    ftk_h5_dataset_name(r->name, name);
+    ftk_h5_files_name(r->name, sums_name);
+    ftk_plain_path(p, "", dir);
+    if (rc == FTKIT_OK && type < 0)
+        rc = ftk_h5_fail(io, FTKIT_ERR_IO, "type of '%s'", r->name);
+    struct dataset head = { name, type, 1, &n, H5S_ALL, block, false, NULL, 0, dir };
+    struct dataset all = { sums_name, H5T_STD_U64LE, 1, &nsums, H5S_ALL, nsums ? sums : NULL, false,
+        NULL, 0, NULL };
+    if (rc == FTKIT_OK)
+        rc = put_dataset(io, group, &head, r);
+    if (rc == FTKIT_OK)
+        rc = put_dataset(io, group, &all, NULL);
+    ftk_h5_close(type, H5Tclose);
+    free(sums);
+    return rc;
+}
+
+/* A region of files is plain files, if this is wanted; *done: it was one. */
+static int try_files(const struct ftk_h5_io *io, hid_t group, const struct ftk_seg_header *h,
+    const struct ftk_seg_region *r, bool *done)
+{
+    struct ftk_archive_list list;
+    const char *block = ftk_seg_data_c(h) + r->offset;
+    *done = ftk_h5_files_wanted(io, r, block, &list);
+    if (!*done)
+        return FTKIT_OK;
+    const struct ftk_plain p = { io->files->dirfd, io->files->set, h->rank, r->name };
+    const int rc = put_files(io, group, &p, r, block, &list);
+    free(list.v);
+    return rc;
+}
+
+static int put_region(const struct ftk_h5_io *io, hid_t group, const struct ftk_seg_region *r,
+    const void *seg, const struct ftk_seg_region *notes)
+{
+    const char *data = ftk_seg_data_c(seg);
+    bool done;
+    int tried = try_files(io, group, seg, r, &done);
+    if (tried != FTKIT_OK || done)
+        return tried;
     char name[FTK_H5_NAME_MAX];
     struct ftk_h5_shape s;
     ftk_h5_dataset_name(r->name, name);
@@ -223,7 +272,8 @@ static int put_region(const struct ftk_h5_io *io, hid_t group, const struct ftk_
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "type and space of '%s'", r->name);
     } else {
         struct dataset d = { name, type, s.ndims, s.dims, mem, s.items > 0 ? block : NULL,
-            io->deflate, notes ? data + notes->offset : NULL, notes ? (size_t)notes->bytes : 0 };
+            io->deflate, notes ? data + notes->offset : NULL, notes ? (size_t)notes->bytes : 0,
+            NULL };
         rc = put_dataset(io, group, &d, r);
         if (rc == FTKIT_OK)
             rc = put_halo(io, group, r, &s, type, block);
@@ -252,12 +302,12 @@ static int put_rank(const struct ftk_h5_io *io, hid_t file, const void *seg)
     if (group < 0)
         return ftk_h5_fail(io, FTKIT_ERR_IO, "create group %s", name);
     hsize_t n = h->head_bytes;
-    struct dataset head = { FTK_H5_HEAD, H5T_STD_U8LE, 1, &n, H5S_ALL, seg, false, NULL, 0 };
+    struct dataset head = { FTK_H5_HEAD, H5T_STD_U8LE, 1, &n, H5S_ALL, seg, false, NULL, 0, NULL };
     int rc = put_dataset(io, group, &head, NULL);
     const struct ftk_seg_region *r = ftk_seg_regions_c(seg);
     const struct ftk_seg_region *notes = notes_of(seg);
     for (uint32_t i = 0; i < h->nregions && rc == FTKIT_OK; i++)
-        rc = put_region(io, group, &r[i], ftk_seg_data_c(seg), notes);
+        rc = put_region(io, group, &r[i], seg, notes);
     if (H5Gclose(group) < 0 && rc == FTKIT_OK)
         rc = ftk_h5_fail(io, FTKIT_ERR_IO, "close group %s", name);
     return rc;
@@ -332,6 +382,7 @@ static int write_file(int dirfd, struct part_source *src, struct ftk_manifest_pa
     struct ftk_out o;
     struct ftk_h5_io io;
     struct ftk_h5_quiet q;
+    const struct ftk_h5_files files = { dirfd, src->job->set };
     ftk_h5_part_name(src->job->part, name);
     int rc = ftk_out_create(&o, dirfd, src->job->set, name, &part_points);
     if (rc != FTKIT_OK)
@@ -340,7 +391,8 @@ static int write_file(int dirfd, struct part_source *src, struct ftk_manifest_pa
     io = (struct ftk_h5_io){ .file = &o.file,
         .pace = src->job->pace,
         .pace_arg = src->job->arg,
-        .deflate = src->job->deflate };
+        .deflate = src->job->deflate,
+        .files = src->job->plain ? &files : NULL };
     ftk_h5_quiet(&q);
     rc = put_file(&io, src);
     ftk_h5_loud(&q);
