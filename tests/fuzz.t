@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# The readers of foreign bytes (segments, manifests, configurations, owners, requests, tails,
-# failure logs) on what is kept in tests/fuzz/corpus and on what is nearly that, under the address
-# and undefined behaviour sanitizers.  `make fuzz` looks for more.
+# The readers of foreign bytes (segments, archives of files, manifests, configurations, owners,
+# requests, tails, failure logs) on what is kept in tests/fuzz/corpus and on what is nearly that,
+# under the address and undefined behaviour sanitizers.  `make fuzz` looks for more.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
