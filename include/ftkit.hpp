@@ -304,6 +304,29 @@ template <class X> struct packer {
     }
 };
 
+// Functions of ftkit_files for an object with checkpoint_write() and checkpoint_read().
+template <class X> struct filer {
+    template <class F> static int guarded(F f)
+    {
+        try {
+            f();
+            return 0;
+        } catch (const std::exception &e) {
+            std::fprintf(stderr, "ftkit::context::files: %s\n", e.what());
+        } catch (...) { // no exception may cross ftkit
+        }
+        return -1;
+    }
+    static int write(void *arg, const char *dir)
+    {
+        return guarded([&] { checkpoint_write(*static_cast<const X *>(arg), std::string(dir)); });
+    }
+    static int read(void *arg, const char *dir)
+    {
+        return guarded([&] { checkpoint_read(*static_cast<X *>(arg), std::string(dir)); });
+    }
+};
+
 // What a context has, at one address while the context is moved.
 struct state {
     ftkit_ctx *ctx = nullptr;
@@ -548,6 +571,36 @@ public:
         return check(ftkit_register_serializer(get(), name, &ops, std::addressof(x)));
     }
 
+    // Register files that an object writes itself through two functions of its namespace, as
+    // ftkit_register_files():
+    //     void checkpoint_write(const X &, const std::string &dir);
+    //     void checkpoint_read(X &, const std::string &dir);
+    // They do not communicate.  An exception in one of them is FTKIT_ERR_CALLBACK; its text goes to
+    // standard error.
+    template <class X> int files(const char *name, X &x)
+    {
+        using filer = detail::filer<X>;
+        const ftkit_files ops = { sizeof ops, filer::write, filer::read };
+        return check(ftkit_register_files(get(), name, &ops, std::addressof(x)));
+    }
+
+    // The same without functions: the program writes between files_begin() and files_end() when a
+    // set is due, and reads the files of files_read() after FTKIT_ROLLED_BACK.
+    int files(const char *name)
+    {
+        return check(ftkit_register_files(get(), name, nullptr, nullptr));
+    }
+    // The next ftkit_step() writes a set, as ftkit_due().
+    bool due() { return check(ftkit_due(get())) > 0; }
+    // The directory; empty after an error.
+    std::string files_begin(const char *name) { return directory(ftkit_files_begin, name); }
+    int files_end(const char *name, bool ok = true)
+    {
+        return check(ftkit_files_end(get(), name, ok));
+    }
+    // The directory; empty if no set with files was restored.
+    std::string files_read(const char *name) { return directory(ftkit_files_read, name); }
+
     // ---- the loop
 
     // Passes 0 to n - 1 of the solver loop, as ftkit_step() and ftkit_end(): a range for `for`.
@@ -627,6 +680,11 @@ private:
         if (state_ && rc == FTKIT_ROLLED_BACK)
             state_->again = true;
         return FTKIT_FATAL(rc) ? check(rc) : rc;
+    }
+    template <class Call> std::string directory(Call call, const char *name)
+    {
+        char dir[1100];
+        return check(call(get(), name, dir, sizeof dir)) == FTKIT_OK ? dir : "";
     }
     int refuse(int rc, const char *name, const char *why) const
     {

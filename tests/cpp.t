@@ -56,6 +56,7 @@ sub ends
 
 my $all = ends('undisturbed', '', [], spares => 0, like => qr/rank 0: back 0 times/);
 ends('a rank is lost twice', $all, [qw(-v 2)], like => qr/rank 0: back 2 times, 1 failed/);
+ends('... with files between two calls', $all, [qw(-v 2 -f)], like => qr/rank 0: back 2 times, 1 failed/);
 ends('... rank 0', $all, [qw(-v 0)], like => qr/rank 1: back 2 times/);
 ends('... spawned processes replace it', $all, [qw(-v 1)], spares => 0,
     env => { %memory, FTKIT_RECOVER_SUPPLY => 'spawn' }, like => qr/rank 0: back 2 times/);

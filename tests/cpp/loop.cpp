@@ -1,9 +1,10 @@
 // A C++ program with every kind of region of ftkit.hpp.  Its result says whether ranks were lost on
 // the way: it must not.
 //
-//   loop [-v VICTIM] [-e PASS] [-x PASS] [-w] RESULT: rank VICTIM is killed in the passes 20 and
-//   35; the loop ends at a pass (-e), or rank 1 throws there, once (-x); -w: each pass ends with a
-//   call in which the ranks may roll back, and VICTIM is killed before two of these, too
+//   loop [-v VICTIM] [-e PASS] [-x PASS] [-w] [-f] RESULT: rank VICTIM is killed in the passes 20
+//   and 35; the loop ends at a pass (-e), or rank 1 throws there, once (-x); -w: each pass ends
+//   with a call in which the ranks may roll back, and VICTIM is killed before two of these, too;
+//   -f: the diary is written between two calls, and not by functions
 //
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ftkit.hpp>
@@ -12,6 +13,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
+#include <fstream>
 #include <map>
 #include <unistd.h>
 
@@ -62,7 +64,27 @@ void checkpoint_unpack(table &t, const void *from, std::size_t bytes)
         t.of[in[i]] = in[i + 1];
 }
 
+struct diary { // saves itself by a file
+    std::string text = "begin";
+};
+
+void checkpoint_write(const diary &d, const std::string &dir)
+{
+    std::ofstream out(dir + "/diary.txt");
+    out << d.text << std::endl;
+    if (!out)
+        throw std::runtime_error(dir);
+}
+
+void checkpoint_read(diary &d, const std::string &dir)
+{
+    std::ifstream in(dir + "/diary.txt");
+    if (!std::getline(in, d.text))
+        throw std::runtime_error(dir);
+}
+
 struct simulation {
+    diary d;
     std::vector<double> growing;
     std::vector<particle> particles;
     std::string text;
@@ -109,6 +131,7 @@ struct simulation {
         t.of[std::int32_t(i % 17)] += rank + 1;
         for (std::size_t c = 0; c < g.cells.size(); c++)
             g.cells[c] = 0.5 * g.cells[c] + double(rank + 1) / double(c + 1);
+        d.text = std::to_string(i % 8) + d.text.substr(0, 20);
         double mine = sum();
         MPI_Allreduce(&mine, &energy, 1, MPI_DOUBLE, MPI_SUM, comm);
         energy /= 1e3;
@@ -117,6 +140,8 @@ struct simulation {
     double sum() const
     {
         double s = double(text.size()) + std::real(wave) + 10 * int(now) + odd;
+        for (char c : d.text)
+            s = 0.5 * s + c;
         for (double v : growing)
             s += v;
         for (const particle &p : particles)
@@ -138,7 +163,7 @@ struct arguments {
     const char *result = nullptr;
     int victim = -1;
     long end = -1, thrower = -1;
-    bool waits = false;
+    bool waits = false, between = false;
 };
 
 // Whether this is the first time that the job comes here, relaunches included.
@@ -175,6 +200,10 @@ int run(const arguments &a)
     MPI_Comm_rank(ft.comm(), &rank);
     MPI_Comm_size(ft.comm(), &size);
     s.protect(ft, rank, size);
+    if (a.between)
+        ft.files("diary");
+    else
+        ft.files("diary", s.d);
     int back = 0;
     for (auto step : ft.loop(PASSES)) {
         back += step.rolled_back();
@@ -184,10 +213,16 @@ int run(const arguments &a)
             ft.end();
             continue;
         }
+        if (a.between && step.rolled_back())
+            checkpoint_read(s.d, ft.files_read("diary"));
         disturb(a, step, rank);
         s.pass(ft.comm(), step, rank);
         if (a.waits && waits(a, ft, step, rank) == FTKIT_ROLLED_BACK)
             continue; // begins the restored pass
+        if (a.between && ft.due()) {
+            checkpoint_write(s.d, ft.files_begin("diary"));
+            ft.files_end("diary");
+        }
     }
     back += ft.news() == FTKIT_ROLLED_BACK;
     if (!ft.finished() || first)
@@ -207,11 +242,13 @@ int run(const arguments &a)
 int main(int argc, char **argv)
 {
     arguments a;
-    for (int c; (c = getopt(argc, argv, "v:e:x:w")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "v:e:x:wf")) != -1;) {
         if (c == 'v')
             a.victim = std::atoi(optarg);
         else if (c == 'w')
             a.waits = true;
+        else if (c == 'f')
+            a.between = true;
         else if (c == 'e')
             a.end = std::atol(optarg);
         else
