@@ -444,6 +444,11 @@ $(BUILD)/state.o: tests/lib/state.c Makefile $(BUILD)/mpi.mk | $(GEN)/pmpi.h
 	$(MPICC) $(CFLAGS_ALL) \
 	    -DLOG_FILES='":$(subst $(empty) $(empty),:,$(notdir $(filter lib/log/%,$(LIB_SRC)))):"' \
 	    -MMD -MP -c $< -o $@
+# a driver of CUDA without a device: programs find it by LD_LIBRARY_PATH
+FAKECUDA := $(BUILD)/fakecuda/libcuda.so.1
+$(FAKECUDA): tests/lib/fakecuda.c tests/lib/fakecuda.h $(BUILD)/mpi.mk
+	@$(say) mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $<
 $(PRELOADS): $(BUILD)/%.so: tests/lib/%.c $(BUILD)/mpi.mk
 	@$(say)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<
@@ -506,7 +511,7 @@ fuzz: $(BUILD)/mpi.mk
 	    -fno-sanitize-recover=undefined" fuzzers
 	BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) scripts/fuzz $(notdir $(FUZZ))
 
-tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(SHMEM_TESTS) $(COMPAT_TESTS) $(EXAMPLES_FLT) $(PRELOADS)
+tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(SHMEM_TESTS) $(COMPAT_TESTS) $(EXAMPLES_FLT) $(PRELOADS) $(FAKECUDA)
 check: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
 check-source: tests

@@ -206,7 +206,10 @@ FTKIT_API int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm);
  * ftkit_recover() a new name is FTKIT_ERR_STATE in a context that repairs in the job.  Names
  * are the keys in files: 1..63 bytes of printable ASCII without '/'.  The memory stays the
  * caller's.  ftkit_checkpoint() reads it to write a set; a restore writes it, in
- * ftkit_recover() or in a call that repairs.  No other thread of ftkit touches it. */
+ * ftkit_recover() or in a call that repairs.  No other thread of ftkit touches it.
+ * The memory may be that of a GPU (CUDA): the functions take its addresses as they are, and sets
+ * do not differ.  A set and a restore wait for all work of the context of the GPU.  An error there
+ * that ends this context: see device.fault in the configuration. */
 
 /**
  * Register count items of an MPI datatype at data, different on every rank.
@@ -263,7 +266,8 @@ typedef int ftkit_resize_fn(void **data, size_t count, void *arg);
  * Register data that grow and shrink between checkpoints: *data and *count are read at every
  * checkpoint.  When *count differs from the saved count, a restore calls resize, then sets
  * *count.  With resize = NULL the restore calls realloc(): then *data must come from malloc(),
- * and the type must have no bytes in front of its address.
+ * and the type must have no bytes in front of its address.  Memory of a GPU with resize = NULL: the
+ * restore is FTKIT_ERR_ARG unless *count is the saved count.
  */
 FTKIT_API int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t *count,
     MPI_Datatype type, ftkit_resize_fn *resize, void *arg);

@@ -18,6 +18,7 @@
 #include "set/checkpoint.h"
 #include "set/clone.h"
 #include "set/debug_regions.h"
+#include "set/device.h"
 #include "set/files.h"
 #include "set/flip.h"
 #include "set/output.h"
@@ -383,9 +384,12 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
         ftk_flip_look(ctx);
         ftk_flush_look(ctx);
         measure(ctx, now);
+        rc = ftk_device_look(ctx);
     }
     if (ctx->detect.failed || ftk_log_rolling_back(ctx) || may_write(ctx) || ftk_is_halted(ctx))
         return checkpoint_here(ctx);
+    if (rc != FTKIT_OK)
+        return ftk_done(ctx, rc);
     ftk_watchdog_calls(ctx->dog, calls_to_compare(ctx));
     return ftk_log_apart(ctx) ? checkpoint_apart(ctx) : FTKIT_OK;
 }
@@ -526,6 +530,9 @@ int ftkit_recover(ftkit_ctx *ctx, uint64_t *set)
     if (restored == 0)
         ftk_step_fresh(ctx);
     define_state(ctx);
+    rc = ftk_device_look(ctx);
+    if (rc != FTKIT_OK)
+        return ftk_done(ctx, rc);
     ftk_debug_start(ctx);
     ftk_watchdog_progress(ctx->dog);
     if (set)

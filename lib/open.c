@@ -292,6 +292,15 @@ static int repair_now(struct ftkit_ctx *ctx)
     return ftk_repair(ctx, MPI_COMM_NULL);
 }
 
+/* The program of a replacement allocates memory of the device next: that of the lost process, if it
+ * was on this node, has to be free. */
+static void await_devices(struct ftkit_ctx *ctx)
+{
+    ftk_watchdog_state(ctx->dog, FTK_DOG_BUSY);
+    ftk_watchdog_await_devices(ctx->dog, ctx->cfg.timeout_s);
+    ftk_watchdog_state(ctx->dog, FTK_DOG_RUN);
+}
+
 /* An error ends the job on all processes, spares included: the plan of a repair says so. */
 static int open_planes(struct ftkit_ctx *ctx)
 {
@@ -382,6 +391,8 @@ static int open_context(struct ftkit_ctx *ctx, MPI_Comm comm, const char *config
         ftk_describe_spare(ctx);
         rc = ftk_spare_wait(ctx);
     }
+    if (rc == FTKIT_OK && (spawned || ctx->incarnation > 0)) /* memory that the lost process had */
+        await_devices(ctx);
     if (rc == FTKIT_OK)
         rc = open_planes(ctx);
     if (rc == FTKIT_OK)

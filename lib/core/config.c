@@ -103,6 +103,8 @@ static const struct word checks[] = { { "none", FTK_DEBUG_NONE }, { "regions", F
     { NULL, 0 } };
 static const struct word energies[] = { { "auto", FTK_ENERGY_AUTO }, { "off", FTK_ENERGY_OFF },
     { NULL, 0 } };
+static const struct word device_faults[] = { { "replace", FTK_DEVICE_REPLACE },
+    { "error", FTK_DEVICE_ERROR }, { NULL, 0 } };
 static const struct word levels[] = { { "none", -1 }, { "error", FTKIT_ERROR },
     { "warning", FTKIT_WARNING }, { "info", FTKIT_INFO }, { "debug", FTKIT_DEBUG }, { NULL, 0 } };
 
@@ -291,6 +293,10 @@ static const struct key keys[] = {
         "computes again. clone: its plane stands still, and gets the state of another plane at the "
         "next set. compared: clone if two other planes are left, which are compared then; "
         "otherwise replay." },
+    { "device", "fault", AT(device_fault), WORD(device_faults), "replace", "replace or error",
+        "What follows an error that ends the context of a GPU, with all memory of the process there. "
+        "replace: the process ends, and is replaced like a lost one, if failures are repaired in "
+        "the job. error: ftkit_checkpoint() returns FTKIT_ERR_IO, and no more sets are written." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks that are lost together with a node; 0: as the host names say." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",

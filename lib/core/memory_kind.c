@@ -3,7 +3,10 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
 
+#include "ftk.h"
 #include "memory_kind.h"
+
+_Atomic bool ftk_memory_others;
 
 #define DECLARE(NAME, word) extern const struct ftk_memory_ops ftk_memory_##word;
 FTK_MEMORY_LIST(DECLARE)
@@ -30,6 +33,43 @@ enum ftk_memory_kind ftk_memory_find(const void *p)
     while (kind < FTK_MEMORY_KINDS && !ftk_memory_ops_of(kind)->owns(p))
         kind++;
     return kind < FTK_MEMORY_KINDS ? kind : FTK_MEMORY_HOST;
+}
+
+enum ftk_memory_kind ftk_memory_look(const void *p)
+{
+    for (enum ftk_memory_kind kind = FTK_MEMORY_HOST + 1; kind < FTK_MEMORY_KINDS; kind++) {
+        if (!ftk_memory_ops_of(kind)->present() || !ftk_memory_ops_of(kind)->owns(p))
+            continue;
+        atomic_store_explicit(&ftk_memory_others, true, memory_order_relaxed);
+        return kind;
+    }
+    return FTK_MEMORY_HOST;
+}
+
+int ftk_memory_wait(enum ftk_memory_kind kind, const void *p)
+{
+    if (ftk_memory_is_host(kind) || !ftk_memory_ops_of(kind)->wait)
+        return FTKIT_OK;
+    return ftk_memory_ops_of(kind)->wait(p);
+}
+
+bool ftk_memory_is_lost(void)
+{
+    enum ftk_memory_kind kind = FTK_MEMORY_HOST + 1;
+    while (kind < FTK_MEMORY_KINDS
+           && !(ftk_memory_ops_of(kind)->lost && ftk_memory_ops_of(kind)->lost()))
+        kind++;
+    return kind < FTK_MEMORY_KINDS;
+}
+
+int ftk_memory_check(void)
+{
+    int rc = FTKIT_OK;
+    for (enum ftk_memory_kind kind = FTK_MEMORY_HOST + 1; rc == FTKIT_OK && kind < FTK_MEMORY_KINDS;
+         kind++)
+        if (ftk_memory_ops_of(kind)->check)
+            rc = ftk_memory_ops_of(kind)->check();
+    return rc;
 }
 
 int ftk_memory_copy_between(void *to, const void *from, size_t bytes)

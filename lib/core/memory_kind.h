@@ -4,13 +4,14 @@
  *
  * The memory of a region, and the buffer of an MPI call, may be memory that this process cannot
  * read or write itself.  All such accesses go through these functions.  Host memory is accessed in
- * place: with one kind in the list (memory_kinds.h) the functions are memcpy(), XXH3 and realloc().
+ * place.  A process without memory of another kind pays for one look at a flag.
  *
  * "Out" means from the program's memory into memory of ftkit, "in" means into the program's memory.
  * Functions return codes of ftkit, with a text.  Any thread may call them. */
 #ifndef FTK_MEMORY_KIND_H
 #define FTK_MEMORY_KIND_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,15 +24,31 @@
 /* What a kind other than host memory can do. */
 struct ftk_memory_ops {
     const char *name; /* for messages: "NAME memory" */
+    /* Whether this process may have memory of this kind now.  It may have later, if it has not. */
+    bool (*present)(void);
     /* Whether the byte at p is memory of this kind now. */
     bool (*owns)(const void *p);
     int (*copy_out)(void *to, const void *from, size_t bytes);
     int (*copy_in)(void *to, const void *from, size_t bytes);
     /* XXH3-64 with a seed: the sum is the same as that of these bytes in host memory. */
     int (*sum)(const void *from, size_t bytes, uint64_t seed, uint64_t *sum);
-    /* As realloc(); NULL: no memory, and old stays. */
+    /* As realloc(); NULL: no memory, and old stays.  Not set: only the program can allocate. */
     void *(*alloc)(void *old, size_t bytes);
+    /* Wait until no work of the program is under way that may use the memory at p; not set: there
+     * is no such work.  FTKIT_ERR_STATE: the program does not let anybody wait now. */
+    int (*wait)(const void *p);
+    /* Has all memory of this kind been lost?  A look that does not wait; not set: it cannot be. */
+    int (*check)(void);
+    /* Whether it has been lost, as an earlier call has found. */
+    bool (*lost)(void);
 };
+
+/* Whether a region has had memory of another kind than host memory in this process. */
+extern _Atomic bool ftk_memory_others;
+static inline bool ftk_memory_has_others(void)
+{
+    return atomic_load_explicit(&ftk_memory_others, memory_order_relaxed);
+}
 
 /* For kinds other than host memory. */
 enum ftk_memory_kind ftk_memory_find(const void *p);
@@ -43,16 +60,28 @@ int ftk_memory_copy_between(void *to, const void *from, size_t bytes);
 /* "host", for messages. */
 const char *ftk_memory_name(enum ftk_memory_kind kind);
 
-/* The kind of the memory at p: a constant if there is host memory only. */
+/* The kind of the memory at p.  Memory of another kind than host memory is found if a region has
+ * had such memory. */
 static inline enum ftk_memory_kind ftk_memory_kind_of(const void *p)
 {
-    return FTK_MEMORY_KINDS == 1 ? FTK_MEMORY_HOST : ftk_memory_find(p);
+    return ftk_memory_has_others() ? ftk_memory_find(p) : FTK_MEMORY_HOST;
 }
+
+/* The kind of the memory at p, the memory of a region: every kind is found. */
+enum ftk_memory_kind ftk_memory_look(const void *p);
+
+/* Wait for work of the program that may use the memory at p.  Codes of ftkit, with a text. */
+int ftk_memory_wait(enum ftk_memory_kind kind, const void *p);
+
+/* Whether memory of a kind has been lost for this process: only the end of the process helps.
+ * ftk_memory_check() looks, without waiting; FTKIT_ERR_IO, with a text: it has. */
+bool ftk_memory_is_lost(void);
+int ftk_memory_check(void);
 
 /* Whether this process may read and write the memory itself. */
 static inline bool ftk_memory_is_host(enum ftk_memory_kind kind)
 {
-    return FTK_MEMORY_KINDS == 1 || kind == FTK_MEMORY_HOST;
+    return kind == FTK_MEMORY_HOST;
 }
 
 static inline int ftk_memory_copy_out(
@@ -76,7 +105,7 @@ static inline int ftk_memory_copy_in(
 /* Copy from memory of any kind into memory of any kind, which do not overlap. */
 static inline int ftk_memory_copy(void *to, const void *from, size_t bytes)
 {
-    if (FTK_MEMORY_KINDS > 1)
+    if (ftk_memory_has_others())
         return ftk_memory_copy_between(to, from, bytes);
     memcpy(to, from, bytes);
     return 0;
@@ -89,6 +118,12 @@ static inline int ftk_memory_sum(
         return ftk_memory_ops_of(kind)->sum(from, bytes, seed, sum);
     *sum = ftk_xxh3_seed(from, bytes, seed);
     return 0;
+}
+
+/* Whether ftk_memory_alloc() can allocate memory of the kind. */
+static inline bool ftk_memory_has_alloc(enum ftk_memory_kind kind)
+{
+    return ftk_memory_is_host(kind) || ftk_memory_ops_of(kind)->alloc;
 }
 
 static inline void *ftk_memory_alloc(enum ftk_memory_kind kind, void *old, size_t bytes)

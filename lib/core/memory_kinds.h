@@ -11,7 +11,8 @@
 /* number, word */
 /* clang-format off */
 #define FTK_MEMORY_LIST(X) \
-    X(HOST, host)
+    X(HOST, host)                                                                                  \
+    X(CUDA, cuda)
 /* clang-format on */
 
 enum ftk_memory_kind {

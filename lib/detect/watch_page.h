@@ -39,6 +39,9 @@ struct ftk_dog_slot {
      * and the last time at which the process was seen in it */
     _Atomic double waits_s, waiting_s;
     _Atomic uint64_t passed; /* calls that have returned at once: has_passed() in silence.c */
+    /* the process of the slot that has, or had, memory of a device; its next process does not clear
+     * that */
+    _Atomic int device_pid;
 };
 
 /* Why a process ended: last_word.h. */

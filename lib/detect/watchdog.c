@@ -40,11 +40,13 @@
 #include "core/run_state.h"
 #include "core/thread.h"
 #include "dog.h"
+#include "exits.h"
 #include "last_word.h"
 
 #define TICK_S 0.25
 #define STANDSTILL_S 1.0 /* a tick that is later shows a standstill */
 #define PATIENCE 10.0    /* times the timeout, while the longest stretch is unknown */
+#define SAY_DEVICE_S 5.0 /* of a wait for memory of a device, until a line says so */
 #define REPORT_S 0.75 /* for MPI to report a death: from the last heartbeat, at most TICK_S old */
 
 /* ---- the thread ---------------------------------------------------------------------- */
@@ -292,6 +294,41 @@ void ftk_watchdog_calls(struct ftk_watchdog *dog, uint64_t calls)
 bool ftk_watchdog_first(struct ftk_watchdog *dog, enum ftk_dog_once line)
 {
     return !dog || !(atomic_fetch_or(&dog->page->first, 1U << line) >> line & 1U);
+}
+
+void ftk_watchdog_device(struct ftk_watchdog *dog)
+{
+    if (dog)
+        atomic_store(&dog->own->device_pid, (int)getpid());
+}
+
+static void await_device(int pid, double seconds)
+{
+    const double first = seconds < SAY_DEVICE_S ? seconds : SAY_DEVICE_S;
+    if (ftk_exits_await(pid, first))
+        return;
+    if (seconds > first) {
+        ftk_report(FTKIT_WARNING,
+            "process %d has died, and has not given its memory of a device back for %.0f s: waiting "
+            "for it",
+            pid, first);
+        if (ftk_exits_await(pid, seconds - first))
+            return;
+    }
+    ftk_report(FTKIT_WARNING,
+        "process %d has died, and has not given its memory of a device back for %.1f s: going on",
+        pid, seconds);
+}
+
+void ftk_watchdog_await_devices(struct ftk_watchdog *dog, double seconds)
+{
+    const double end = ftk_now_s() + seconds;
+    for (int i = 0; dog && i < FTK_DOG_SLOTS; i++) {
+        const int pid = atomic_load(&dog->page->slots[i].device_pid);
+        const double left = end - ftk_now_s();
+        if (pid > 0 && pid != (int)getpid() && ftk_exits_is_ending(pid))
+            await_device(pid, left > 0 ? left : 0);
+    }
 }
 
 void ftk_watchdog_reported(struct ftk_watchdog *dog)

@@ -71,6 +71,12 @@ void ftk_watchdog_state(struct ftk_watchdog *dog, enum ftk_dog_state state);
 void ftk_watchdog_progress(struct ftk_watchdog *dog);
 /* The MPI has reported a failure. */
 void ftk_watchdog_reported(struct ftk_watchdog *dog);
+/* This process has memory of a device. */
+void ftk_watchdog_device(struct ftk_watchdog *dog);
+/* Wait until processes of the job on this node that had memory of a device, and are ending, have
+ * given it back.  After five seconds a line says so, and after `seconds` the wait ends with a
+ * line. */
+void ftk_watchdog_await_devices(struct ftk_watchdog *dog, double seconds);
 /* Whether n processes of the job, which are all that it has, are on this node.  dog NULL: true. */
 bool ftk_watchdog_alone(const struct ftk_watchdog *dog, int n);
 /* A repair has ended well: all processes know of all that have died before. */

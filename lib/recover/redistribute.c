@@ -25,6 +25,7 @@
 #include "detect/sure.h"
 #include "redistribute.h"
 #include "restore.h"
+#include "set/device.h"
 #include "set/number.h"
 #include "set/policy.h"
 #include "transfer.h"
@@ -233,6 +234,8 @@ static int compare_all(const struct ftk_redist *d)
         if (ftk_region_is_note(&ctx->regions.list[i]))
             continue;
         rc = compare(d, &ctx->regions.list[i]);
+        if (rc == FTKIT_OK)
+            rc = ftk_device_done(ctx, ftk_region_look_again(&ctx->regions.list[i]));
         for (int q = 0; rc == FTKIT_OK && q < d->nold; q++)
             if (d->source[q] == ctx->rank)
                 rc = compare_source(d, &ctx->regions.list[i], q);
@@ -401,7 +404,7 @@ int ftk_redistribute(struct ftkit_ctx *ctx)
     d.mem = calloc(1, sizeof *d.mem);
     if (d.mem)
         d.mem->ctx = ctx;
-    rc = run(&d);
+    rc = ftk_device_done(ctx, run(&d));
     (void)FTK_FAULT("redistribute.voted");
     if (rc == FTKIT_ERR_PEER) {
         keep_scratch(d.mem);

@@ -7,6 +7,7 @@
 #include "core/hash.h"
 #include "core/memory_kind.h"
 #include "detect/detect.h"
+#include "device.h"
 #include "pack.h"
 #include "region.h"
 #include "replica/planes.h"
@@ -22,7 +23,7 @@ int ftk_region_measure(struct ftkit_ctx *ctx, size_t *head_bytes, size_t *data_b
     for (int i = 0; i < ctx->regions.n; i++) {
         struct ftk_region *r = &ctx->regions.list[i];
         size_t bytes;
-        int rc = ftk_region_look_again(r);
+        int rc = ftk_device_done(ctx, ftk_region_look_again(r));
         if (rc != FTKIT_OK)
             return rc;
         if (r->kind == FTK_KIND_SERIALIZED) {
@@ -183,7 +184,7 @@ int ftk_region_pack(struct ftk_packer *p, size_t upto)
         size_t end = p->done + FTK_SEG_BLOCK;
         if (end > h->data_bytes)
             end = h->data_bytes;
-        int rc = fill(p, end);
+        int rc = ftk_device_done(p->ctx, fill(p, end));
         if (rc != FTKIT_OK)
             return rc;
         /* the block is still in the cache: its checksum costs no memory traffic */
@@ -211,7 +212,7 @@ int ftk_region_pack_cut(struct ftk_packer *p)
     const size_t end =
         p->end < p->ctx->regions.n ? ftk_seg_regions(p->seg)[p->end].offset : h->data_bytes;
     int rc = ftk_region_pack(p, end / FTK_SEG_BLOCK * FTK_SEG_BLOCK);
-    return rc == FTKIT_OK ? fill(p, end) : rc;
+    return rc == FTKIT_OK ? ftk_device_done(p->ctx, fill(p, end)) : rc;
 }
 
 int ftk_region_measure_late(struct ftk_packer *p, size_t *bytes)
@@ -279,26 +280,33 @@ const struct ftk_seg_region *ftk_region_next_replicated(
     return next;
 }
 
+/* *sum: in, the seed; out, the checksum of the region's items. */
+static int sum_items(const struct ftk_region *r, uint64_t *sum)
+{
+    const size_t bytes = r->count * r->type.item_bytes;
+    int rc = bytes > 0 ? ftk_memory_wait(r->memory, r->data) : FTKIT_OK;
+    if (rc == FTKIT_OK && r->type.contiguous)
+        return ftk_memory_sum(r->memory, r->data, bytes, *sum, sum);
+    void *packed = rc == FTKIT_OK ? malloc(bytes + 1) : NULL;
+    if (rc == FTKIT_OK)
+        rc = packed ? ftk_type_pack(&r->type, r->memory, r->data, r->count, packed)
+                    : ftk_fail(FTKIT_ERR_NOMEM, "the checksum of region '%s'", r->name);
+    if (rc == FTKIT_OK)
+        *sum = ftk_xxh3_seed(packed, bytes, *sum);
+    free(packed);
+    return rc;
+}
+
 uint64_t ftk_region_state_sum(const struct ftkit_ctx *ctx)
 {
     uint64_t sum = 0;
     for (int i = 0; i < ctx->regions.n; i++) {
         const struct ftk_region *r = &ctx->regions.list[i];
-        size_t bytes = r->count * r->type.item_bytes;
         if (r->kind != FTK_KIND_REPLICATED)
             continue;
-        void *packed = r->type.contiguous ? NULL : malloc(bytes + 1);
-        int rc = FTKIT_OK;
-        if (r->type.contiguous)
-            rc = ftk_memory_sum(r->memory, r->data, bytes, sum + (uint64_t)i + 1, &sum);
-        else if (!packed
-                 || ftk_type_pack(&r->type, r->memory, r->data, r->count, packed) != FTKIT_OK)
-            rc = FTKIT_ERR_NOMEM;
-        else
-            sum = ftk_xxh3_seed(packed, bytes, sum + (uint64_t)i + 1);
-        free(packed);
-        if (rc != FTKIT_OK)
-            return 0;
+        sum += (uint64_t)i + 1;
+        if (sum_items(r, &sum) != FTKIT_OK)
+            return 0; /* the next set has the same error, and reports it */
     }
     return sum;
 }

@@ -141,7 +141,7 @@ int ftk_region_check_extent(const struct ftk_type *t, size_t count, const char *
 static void place_at(struct ftk_region *r, void *data)
 {
     r->data = data;
-    r->memory = ftk_memory_kind_of(data);
+    r->memory = ftk_memory_look(data);
 }
 
 static int register_flat(struct ftkit_ctx *ctx, const char *call, uint32_t kind, const char *name,

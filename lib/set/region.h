@@ -55,8 +55,9 @@ int ftk_region_check_new(struct ftkit_ctx *ctx, const char *call, const char *na
 struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name);
 void ftk_region_free_all(struct ftkit_ctx *ctx);
 
-/* Note of what kind the memory of a region is.  FTKIT_ERR_ARG: the kind of a region with a fixed
- * address has changed. */
+/* Before a set and before a restore: note of what kind the memory of a region is, and wait until no
+ * work of the program uses it (on a device).  FTKIT_ERR_ARG: the kind of a region with a fixed
+ * address has changed.  FTKIT_ERR_STATE: the program does not let anybody wait now. */
 int ftk_region_look_again(struct ftk_region *r);
 
 /* The items that a region has now, and where they are. */

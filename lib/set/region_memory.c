@@ -41,6 +41,13 @@ const struct ftk_region_variables *ftk_region_variables(const struct ftk_region 
     return r->box.data == data_of_variables ? r->arg : NULL;
 }
 
+/* Whether the library has to allocate, and cannot. */
+static bool lacks_alloc(const struct ftk_region *r)
+{
+    const struct ftk_region_variables *v = ftk_region_variables(r);
+    return v && !v->resize && !ftk_memory_has_alloc(r->memory);
+}
+
 static int resize_variables(const struct ftk_region *r, size_t count)
 {
     const struct ftk_region_variables *v = r->arg;
@@ -63,6 +70,11 @@ int ftk_region_resize(struct ftk_region *r, size_t count)
     int rc = ftk_region_look_again(r);
     if (rc != FTKIT_OK || (ftk_region_count(r) == count && (count == 0 || ftk_region_data(r))))
         return rc;
+    if (lacks_alloc(r))
+        return ftk_fail(FTKIT_ERR_ARG,
+            "region '%s' has %zu items and is to have %zu: for %s memory ftkit_register_growing() "
+            "needs a function resize",
+            r->name, ftk_region_count(r), count, ftk_memory_name(r->memory));
     if ((r->box.resize ? r->box.resize(r->arg, count) : resize_variables(r, count)) != 0)
         return ftk_fail(FTKIT_ERR_CALLBACK, "region '%s': no memory for %zu items", r->name, count);
     if (ftk_region_count(r) != count)
@@ -75,19 +87,42 @@ int ftk_region_resize(struct ftk_region *r, size_t count)
 
 /* ---- all regions --------------------------------------------------------------------- */
 
-int ftk_region_look_again(struct ftk_region *r)
+/* The first and the last byte of the region have to be memory of the same kind. */
+static int compare_ends(const struct ftk_region *r)
 {
-    if (r->kind == FTK_KIND_GROWING) {
-        r->memory = ftk_memory_kind_of(ftk_region_data(r));
+    uintptr_t first, end;
+    if (!ftk_memory_has_others() || !ftk_region_memory(r, &first, &end) || end <= first)
         return FTKIT_OK;
-    }
-    enum ftk_memory_kind now = ftk_memory_kind_of(r->data);
+    const enum ftk_memory_kind begin = ftk_memory_kind_of((const void *)first);
+    const enum ftk_memory_kind last = ftk_memory_kind_of((const void *)(end - 1));
+    if (begin == last)
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_ARG,
+        "region '%s': its first byte is %s memory and its last one, %zu bytes behind, is %s memory",
+        r->name, ftk_memory_name(begin), (size_t)(end - 1 - first), ftk_memory_name(last));
+}
+
+/* The memory that a fixed address names is of the kind that it had when it was registered. */
+static int compare_kinds(const struct ftk_region *r, enum ftk_memory_kind now)
+{
     if (!r->data || now == r->memory)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_ARG,
         "region '%s': its address was %s memory when it was registered, and is %s memory now: the "
         "memory was freed (ftkit_resize() and ftkit_register_array() name other memory)",
         r->name, ftk_memory_name(r->memory), ftk_memory_name(now));
+}
+
+int ftk_region_look_again(struct ftk_region *r)
+{
+    if (r->kind == FTK_KIND_GROWING) /* the program may have put it into memory of another kind */
+        r->memory = ftk_memory_look(ftk_region_data(r));
+    int rc = r->kind == FTK_KIND_GROWING ? FTKIT_OK : compare_kinds(r, ftk_memory_kind_of(r->data));
+    if (rc == FTKIT_OK)
+        rc = compare_ends(r);
+    if (rc == FTKIT_OK && ftk_region_count(r) > 0)
+        rc = ftk_memory_wait(r->memory, ftk_region_data(r));
+    return rc;
 }
 
 size_t ftk_region_count(const struct ftk_region *r)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/memory_kind.h"
+#include "device.h"
 #include "region.h"
 #include "unpack.h"
 
@@ -169,7 +170,8 @@ static int restore_all(
 int ftk_region_restore_one(struct ftkit_ctx *ctx, const char *seg, int i)
 {
     struct source src = { .seg = seg, .sure = SIZE_MAX };
-    return restore_one(&ctx->regions.list[i], &ftk_seg_regions_c(seg)[i], &src);
+    return ftk_device_done(
+        ctx, restore_one(&ctx->regions.list[i], &ftk_seg_regions_c(seg)[i], &src));
 }
 
 int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
@@ -187,5 +189,5 @@ int ftk_region_restore(struct ftkit_ctx *ctx, const char *seg, bool verified)
     }
     for (int order = 0; rc == FTKIT_OK && order < FTK_RESTORE_ORDERS; order++)
         rc = restore_all(ctx, (enum ftk_restore_order)order, &src);
-    return rc;
+    return ftk_device_done(ctx, rc);
 }

@@ -34,6 +34,7 @@ static const char *const kept[][2] = {
     { "wait.c", "turns" },        /* when a call looks for failures: any number is right */
     { "probe.c", "turns" },       /* the same */
     { "progress.c", "p" },        /* of lib/core/progress.c */
+    { "a header", "ftk_memory_others" }, /* a fact of the process */
     { "a header", "ftk_mpi_call" },      /* the name of the last call, for texts */
     { "a header", "ftk_layer_foreign" }, /* requests of the MPI, with and without a context */
     { "a header", "ftk_layer_frees" },   /* memory that a program frees behind ftkit_close() */

@@ -6,6 +6,7 @@
 
 #include "log/base/dtype.h"
 #include "log/base/part.h"
+#include "log/base/stage.h"
 
 /* ---- datatypes --------------------------------------------------------------------------
  * For the types used last: the size of an item, and whether the item is one piece without gaps. */
@@ -113,10 +114,19 @@ int ftk_dtype_convert(
     const void *from, int nfrom, MPI_Datatype as, void *to, int nto, MPI_Datatype type)
 {
     MPI_Comm mine;
-    const int rc = ftk_dtype_self(&mine);
+    struct ftk_stage in, out;
+    int rc = ftk_dtype_self(&mine);
     if (rc != MPI_SUCCESS)
         return rc;
-    return PMPI_Sendrecv(from, nfrom, as, 0, 0, to, nto, type, 0, 0, mine, MPI_STATUS_IGNORE);
+    rc = ftk_stage_begin(&in, from, nfrom, as);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = ftk_stage_begin(&out, to, nto, type);
+    if (rc == MPI_SUCCESS)
+        rc =
+            PMPI_Sendrecv(in.at, nfrom, as, 0, 0, out.at, nto, type, 0, 0, mine, MPI_STATUS_IGNORE);
+    rc = ftk_stage_end(&out, true, rc);
+    return ftk_stage_end(&in, false, rc);
 }
 
 int ftk_dtype_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
@@ -129,10 +139,16 @@ int ftk_dtype_pack(const void *buf, int count, MPI_Datatype type, void *to, size
 int ftk_dtype_pack_gaps(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes)
 {
     MPI_Datatype all;
+    struct ftk_stage in;
     int n, done = 0;
-    if (bytes <= INT32_MAX)
-        return PMPI_Pack(buf, count, type, to, (int)bytes, &done, MPI_COMM_SELF);
-    int rc = ftk_dtype_bytes(bytes, &n, &all);
+    int rc = bytes <= INT32_MAX ? ftk_stage_begin(&in, buf, count, type) : MPI_SUCCESS;
+    if (rc == MPI_SUCCESS && bytes <= INT32_MAX) {
+        rc = PMPI_Pack(in.at, count, type, to, (int)bytes, &done, MPI_COMM_SELF);
+        return ftk_stage_end(&in, false, rc);
+    }
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = ftk_dtype_bytes(bytes, &n, &all);
     if (rc == MPI_SUCCESS)
         rc = ftk_dtype_convert(buf, count, type, to, n, all);
     ftk_dtype_bytes_free(&all);

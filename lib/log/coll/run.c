@@ -21,6 +21,7 @@
 #include "log/base/part.h"
 #include "log/base/queue.h"
 #include "log/base/runtime.h"
+#include "log/base/stage.h"
 #include "log/determinant/set_up.h"
 #include "log/request/send.h"
 
@@ -200,15 +201,38 @@ static bool fence_reached(struct ftk_coll *c)
 static int copy(const struct ftk_step *s)
 {
     MPI_Comm self;
+    struct ftk_stage m; /* of the side that is not packed: the other one is memory of the log */
     int at = 0;
     int rc = ftk_dtype_self(&self);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (s->into_type == MPI_PACKED)
-        return PMPI_Pack(s->from, s->count, s->type, s->into, s->into_count, &at, self);
-    if (s->type == MPI_PACKED)
-        return PMPI_Unpack(s->from, s->count, &at, s->into, s->into_count, s->into_type, self);
+    if (s->into_type == MPI_PACKED) {
+        rc = ftk_stage_begin(&m, s->from, s->count, s->type);
+        if (rc == MPI_SUCCESS)
+            rc = PMPI_Pack(m.at, s->count, s->type, s->into, s->into_count, &at, self);
+        return ftk_stage_end(&m, false, rc);
+    }
+    if (s->type == MPI_PACKED) {
+        rc = ftk_stage_begin(&m, s->into, s->into_count, s->into_type);
+        if (rc == MPI_SUCCESS)
+            rc = PMPI_Unpack(s->from, s->count, &at, m.at, s->into_count, s->into_type, self);
+        return ftk_stage_end(&m, true, rc);
+    }
     return ftk_dtype_convert(s->from, s->count, s->type, s->into, s->into_count, s->into_type);
+}
+
+/* into = from op into */
+static int reduce(const struct ftk_step *s, MPI_Op op)
+{
+    struct ftk_stage from, into;
+    int rc = ftk_stage_begin(&from, s->from, s->count, s->type);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = ftk_stage_begin(&into, s->into, s->count, s->type);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Reduce_local(from.at, into.at, s->count, s->type, op);
+    rc = ftk_stage_end(&into, true, rc);
+    return ftk_stage_end(&from, false, rc);
 }
 
 static void local(struct ftk_coll *c, const struct ftk_step *s)
@@ -219,7 +243,7 @@ static void local(struct ftk_coll *c, const struct ftk_step *s)
     else if (s->kind == FTK_STEP_COPY)
         rc = copy(s);
     else
-        rc = PMPI_Reduce_local(s->from, s->into, s->count, s->type, c->call.op);
+        rc = reduce(s, c->call.op);
     if (rc != MPI_SUCCESS)
         ftk_coll_fail(c, rc);
 }

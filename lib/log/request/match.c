@@ -242,8 +242,9 @@ int ftk_match_post(struct ftk_req *r)
     const int tag = r->recv.want.tag == MPI_ANY_TAG
                         ? r->recv.want.tag
                         : ftk_context_wire(r->context, r->recv.want.tag);
-    int rc = PMPI_Irecv(r->recv.buf, r->count, r->type, r->recv.want.source, tag,
-        ftk_log_real(r->context), &r->real);
+    int rc = ftk_recv_is_staged(r) ? ftk_recv_post_staged(r, tag)
+                                   : PMPI_Irecv(r->recv.buf, r->count, r->type, r->recv.want.source,
+                                       tag, ftk_log_real(r->context), &r->real);
     if (rc == MPI_SUCCESS) {
         r->state = FTK_REQ_POSTED;
         return rc;
@@ -423,7 +424,8 @@ static int match(struct ftk_req *r, MPI_Message *m, const MPI_Status *s)
     ftk_queue_probed();
     r->state = FTK_REQ_WAITING;
     r->recv.posted_seq = ftk_log.queue.seq;
-    int rc = PMPI_Imrecv(r->recv.buf, r->count, r->type, m, &r->real);
+    int rc = ftk_recv_is_staged(r) ? ftk_recv_take_staged(r, m)
+                                   : PMPI_Imrecv(r->recv.buf, r->count, r->type, m, &r->real);
     if (rc != MPI_SUCCESS)
         return ftk_req_fail(r, rc);
     r->state = FTK_REQ_POSTED;

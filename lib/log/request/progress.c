@@ -13,6 +13,7 @@
 #include "log/base/part.h"
 #include "log/base/queue.h"
 #include "log/base/runtime.h"
+#include "log/base/stage.h"
 #include "log/request/match.h"
 #include "log/request/progress.h"
 #include "log/request/req_ops.h"
@@ -149,6 +150,8 @@ bool ftk_send_at_once(const void *buf, int count, MPI_Datatype type, int world, 
     const bool kept = ftk_log_crosses(world);
     if ((kept || l->apart.on) && ftk_log_replays())
         return false; /* the receiver may have it */
+    if (!kept && !ftk_mpi_takes(buf))
+        return false; /* a request has memory for a copy */
     struct ftk_sent *out = l->apart.on ? ftk_sent_find(context, world, tag) : NULL;
     if (l->apart.on && !out)
         return false; /* no memory */

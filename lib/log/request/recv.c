@@ -52,6 +52,56 @@ int ftk_recv_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_
     return rc;
 }
 
+/* ---- into memory of a device ----------------------------------------------------------- */
+
+/* The memory of the request, for all bytes that it may get. */
+static int stage(struct ftk_req *r, int *n, MPI_Datatype *type)
+{
+    size_t bytes;
+    *type = MPI_BYTE;
+    int rc = ftk_dtype_size(r->count, r->type, &bytes);
+    if (rc == MPI_SUCCESS && !r->own)
+        r->own = malloc(bytes ? bytes : 1);
+    if (rc == MPI_SUCCESS && !r->own)
+        rc = MPI_ERR_NO_MEM;
+    return rc == MPI_SUCCESS ? ftk_dtype_bytes(bytes, n, type) : rc;
+}
+
+int ftk_recv_post_staged(struct ftk_req *r, int wire_tag)
+{
+    MPI_Datatype type;
+    int n = 0;
+    int rc = stage(r, &n, &type);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Irecv(
+            r->own, n, type, r->recv.want.source, wire_tag, ftk_log_real(r->context), &r->real);
+    ftk_dtype_bytes_free(&type);
+    return rc;
+}
+
+int ftk_recv_take_staged(struct ftk_req *r, MPI_Message *m)
+{
+    MPI_Datatype type;
+    int n = 0;
+    int rc = stage(r, &n, &type);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Imrecv(r->own, n, type, m, &r->real);
+    ftk_dtype_bytes_free(&type);
+    return rc;
+}
+
+/* The MPI has written the memory of the request, unless error says that it has not. */
+static int unstage(struct ftk_req *r, const MPI_Status *s, int error)
+{
+    MPI_Count bytes = 0;
+    int rc = error == MPI_SUCCESS ? PMPI_Get_elements_x(s, MPI_BYTE, &bytes) : error;
+    if (rc == MPI_SUCCESS)
+        rc = ftk_dtype_unpack(r->own, (size_t)bytes, r->recv.buf, r->count, r->type);
+    free(r->own);
+    r->own = NULL;
+    return rc;
+}
+
 /* ---- receiving ----------------------------------------------------------------------- */
 
 /* A message has been received: count it, and if it comes from another team, or lines are apart,
@@ -227,6 +277,8 @@ int ftk_recv_complete(struct ftk_req *r, const MPI_Status *s, int error)
     if (r->recv.cancelled)
         ftk_recv_too_late(r);
     (void)FTK_FAULT("log.received");
+    if (r->own)
+        error = unstage(r, s, error);
     if (error == MPI_SUCCESS)
         error = ftk_mode_absorb(r->context, s->MPI_SOURCE);
     if (r->ends)

@@ -6,6 +6,7 @@
 #ifndef FTK_LOG_RECV_H
 #define FTK_LOG_RECV_H
 
+#include "log/base/stage.h"
 #include "log/request/request.h"
 
 struct ftk_unexp;
@@ -30,6 +31,15 @@ int ftk_recv_cancelled(struct ftk_req *r);
  * the receive is under way: it is bound, so that the cancel comes too late.  Otherwise it is
  * complete now. */
 bool ftk_recv_stays(struct ftk_req *r);
+/* A receive into memory that the MPI cannot write: the MPI gets memory of the request, whose bytes
+ * are unpacked when the receive is complete.  Post it, or receive the message m of a matched
+ * probe. */
+static inline bool ftk_recv_is_staged(const struct ftk_req *r)
+{
+    return !ftk_mpi_takes(r->recv.buf);
+}
+int ftk_recv_post_staged(struct ftk_req *r, int wire_tag);
+int ftk_recv_take_staged(struct ftk_req *r, MPI_Message *m);
 /* Receive a message that a matched probe has found, into memory of the log, and count it; waits for
  * the sender of a long message.  *out is the caller's. */
 int ftk_recv_drain(int context, MPI_Message *m, const MPI_Status *s, struct ftk_unexp **out);

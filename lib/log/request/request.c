@@ -46,6 +46,15 @@ static void unlink_from(struct ftk_req *r)
     ftk_overtake_clear();
 }
 
+/* Nobody needs the memory of a complete request, but the MPI, if it still has the request. */
+static void drop_own(struct ftk_req *r)
+{
+    if (r->real == MPI_REQUEST_NULL)
+        free(r->own);
+    r->own = NULL;
+    r->send.owned = 0;
+}
+
 int ftk_req_finish(struct ftk_req *r, int error)
 {
     unlink_from(r);
@@ -56,8 +65,8 @@ int ftk_req_finish(struct ftk_req *r, int error)
     ftk_mode_unhold(r);
     if (r->ends && r->ends->drop)
         r->ends->drop(r);
-    if (r->real != MPI_REQUEST_NULL)
-        r->own = NULL; /* not freed: the MPI may still read it */
+    if (r->own)
+        drop_own(r);
     r->real = MPI_REQUEST_NULL;
     r->state = FTK_REQ_COMPLETE;
     r->error = error;

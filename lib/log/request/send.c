@@ -11,6 +11,7 @@
 #include "log/base/part.h"
 #include "log/base/queue.h"
 #include "log/base/runtime.h"
+#include "log/base/stage.h"
 #include "log/determinant/set_up.h"
 #include "log/request/req_ops.h"
 #include "log/request/send.h"
@@ -233,7 +234,8 @@ static int send_logged(struct ftk_req *r, size_t bytes)
         return ftk_req_fail(r, rc);
     }
     e->sync = r->send.sync;
-    if (bytes > MUCH && !ftk_log_replays() && l->phase != FTK_PHASE_REPLAY && !ftk_mode_hold(r))
+    if (bytes > MUCH && !ftk_log_replays() && l->phase != FTK_PHASE_REPLAY
+        && ftk_mpi_takes(r->send.buf) && !ftk_mode_hold(r))
         return send_and_keep(r, e);
     rc = ftk_dtype_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), bytes);
     if (rc != MPI_SUCCESS) {
@@ -260,12 +262,17 @@ static int send_logged(struct ftk_req *r, size_t bytes)
  * send, and use the buffer again when it knows, from a barrier perhaps, that the message has been
  * received.  In a replay the barrier proves nothing: its messages from other teams are in logs, and
  * this rank may leave the barrier before the team-mate has come to the receive. */
+static bool may_lose_buffer(struct ftk_req *r)
+{
+    return ftk_log.phase == FTK_PHASE_REPLAY && !r->internal && ftk_req_of(ftk_req_handle(r));
+}
+
+/* The MPI gets a copy of a message that the program may overwrite, or that the MPI cannot read. */
 static int own_bytes(struct ftk_req *r, size_t bytes)
 {
-    if (ftk_log.phase != FTK_PHASE_REPLAY || r->internal || r->send.owned > 0 || bytes == 0
-        || !ftk_req_of(ftk_req_handle(r)))
-        return MPI_SUCCESS; /* the program cannot free it, or it is a copy already */
-    free(r->own);           /* of an earlier start */
+    if (r->send.owned > 0 || bytes == 0 || (ftk_mpi_takes(r->send.buf) && !may_lose_buffer(r)))
+        return MPI_SUCCESS;
+    free(r->own); /* of an earlier start */
     return ftk_dtype_packed(r->send.buf, r->count, r->type, &r->own, &r->send.owned);
 }
 

@@ -230,6 +230,8 @@ static int attach(struct ftk_win *w, void *base, MPI_Aint size)
     if (size < 0)
         return MPI_ERR_SIZE;
     int rc = check_exposure(w, "MPI_Win_attach");
+    if (rc == MPI_SUCCESS && !ftk_win_check_memory("MPI_Win_attach", base))
+        rc = MPI_ERR_RMA_ATTACH;
     if (rc != MPI_SUCCESS)
         return rc;
     rc = ftk_det_decide(&range.name[0], sizeof range.name[0]);

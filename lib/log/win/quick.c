@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "log/base/dtype.h"
+#include "log/base/stage.h"
 #include "log/log.h"
 #include "log/win/near.h"
 #include "log/win/passive.h"
@@ -113,7 +114,7 @@ bool ftk_win_quick_combine(const struct ftk_win_items *i, MPI_Op op, const void 
     struct place p;
     const void *const buf = op == MPI_NO_OP ? old : from;
     if ((op != MPI_SUM && op != MPI_REPLACE && (op != MPI_NO_OP || !old)) || !find(i, buf, &p)
-        || p.number == FTK_NUMBER_NONE || !ftk_win_near_lock(p.w, i->target))
+        || p.number == FTK_NUMBER_NONE || !ftk_mpi_takes(old) || !ftk_win_near_lock(p.w, i->target))
         return false;
     char was[sizeof(uint64_t)];
     memcpy(was, p.at, p.bytes);

@@ -77,6 +77,12 @@ static int check_op(const struct ftk_win_operation *o)
     return rc == MPI_SUCCESS && !ftk_win_combines(element, o->op) ? MPI_ERR_OP : rc;
 }
 
+/* Windows, and the data of their operations, are host memory. */
+static bool is_host(const void *buf)
+{
+    return ftk_memory_is_host(ftk_memory_kind_of(buf));
+}
+
 /* Check the arguments; *none: the target is MPI_PROC_NULL. */
 static int check(const struct ftk_win *w, const struct ftk_win_operation *o, bool *none)
 {
@@ -96,6 +102,8 @@ static int check(const struct ftk_win *w, const struct ftk_win_operation *o, boo
     if (rc != MPI_SUCCESS || *none)
         return rc;
     rc = access_epoch(w, o->target);
+    if (rc == MPI_SUCCESS && !(is_host(o->origin) && is_host(o->compare) && is_host(o->result)))
+        rc = MPI_ERR_BUFFER;
     if (rc == MPI_SUCCESS)
         rc = check_range(w, o);
     if (rc == MPI_SUCCESS && ((has_data && origin != target) || (has_result && result < target)))

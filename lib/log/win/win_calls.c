@@ -7,6 +7,7 @@
  * them or by none. */
 #include <stdlib.h>
 
+#include "core/memory_kind.h"
 #include "log/coll/coll.h"
 #include "log/mpi/construct.h"
 #include "log/win/near.h"
@@ -15,6 +16,17 @@
 #include "mpi_calls.h"
 
 /* ---- making -------------------------------------------------------------------------- */
+
+bool ftk_win_check_memory(const char *call, const void *base)
+{
+    if (ftk_memory_is_host(ftk_memory_kind_of(base)))
+        return true;
+    ftk_report(FTKIT_ERROR,
+        "rank %d: %s with memory of a device: windows are host memory, which other ranks of the "
+        "node access themselves",
+        ftk_log.me, call);
+    return false;
+}
 
 int ftk_win_make_own(struct ftk_win *w, int n, const struct ftk_win_making *a)
 {
@@ -29,7 +41,9 @@ int ftk_win_make_own(struct ftk_win *w, int n, const struct ftk_win_making *a)
     w->allocated = a->how == FTK_WIN_ALLOCATED || a->how == FTK_WIN_ALLOCATED_SHARED;
     w->dynamic = a->how == FTK_WIN_DYNAMIC;
     w->base = a->base;
-    int rc = MPI_SUCCESS;
+    int rc = ftk_win_check_memory("MPI_Win_create", a->base) ? MPI_SUCCESS : MPI_ERR_BASE;
+    if (rc != MPI_SUCCESS)
+        return rc;
     if (a->how == FTK_WIN_ALLOCATED_SHARED) { /* ftk_win_share() makes the rest */
         rc = ftk_win_share_begin(w, n);
         return rc == MPI_SUCCESS ? ftk_win_near_make_words(w, n, a) : rc;

@@ -1,0 +1,51 @@
+/* The driver of CUDA (see cuda.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "cuda.h"
+
+static struct ftk_cuda table;
+static _Atomic(const struct ftk_cuda *) found;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* fn: a pointer to a function, which ISO C does not convert from dlsym()'s pointer to an object. */
+static bool find(void *library, const char *symbol, void *fn)
+{
+    void *at = dlsym(library, symbol);
+    memcpy(fn, &at, sizeof at);
+    return at != NULL;
+}
+
+/* The library stays loaded from now on: nobody closes this handle. */
+static bool look(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    bool all = library != NULL;
+#define FIND(name, symbol, arguments) all = all && find(library, #symbol, &table.name);
+    FTK_CUDA_CALLS(FIND)
+#undef FIND
+    if (library && !all)
+        (void)dlclose(library); /* it is the program's: it stays */
+    return all;
+}
+
+const struct ftk_cuda *ftk_cuda_find(void)
+{
+    const struct ftk_cuda *cuda = atomic_load_explicit(&found, memory_order_acquire);
+    if (cuda)
+        return cuda;
+    (void)pthread_mutex_lock(&lock); /* it cannot fail */
+    cuda = atomic_load_explicit(&found, memory_order_relaxed);
+    if (!cuda && look()) {
+        cuda = &table;
+        atomic_store_explicit(&found, cuda, memory_order_release);
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return cuda;
+}

@@ -1,0 +1,55 @@
+/* The driver of CUDA, if the program has loaded it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The driver belongs to the node, so ftkit is built without its header and never loads it: a
+ * program that has memory of a device has loaded it.  Functions return codes of the driver (CUDA_...). */
+#ifndef FTK_CUDA_H
+#define FTK_CUDA_H
+
+#include <stddef.h>
+
+typedef unsigned long long ftk_cuda_address; /* CUdeviceptr */
+
+/* Codes of the driver that ftkit tells apart. */
+enum {
+    CUDA_OK = 0,
+    CUDA_NOT_READY = 600,           /* work of the stream is under way */
+    CUDA_CAPTURE_UNSUPPORTED = 900, /* a graph is being captured, and this call has broken it */
+    CUDA_CAPTURE_IMPLICIT = 906     /* a graph is being captured, and still is */
+};
+/* CUpointer_attribute */
+enum { CUDA_OF_CONTEXT = 1, CUDA_OF_MEMORY_TYPE = 2, CUDA_OF_DEVICE = 9 };
+enum { CUDA_MEMORY_DEVICE = 2 };       /* CUmemorytype; managed memory, too */
+enum { CUDA_STREAM_NON_BLOCKING = 1 }; /* flag of cuStreamCreate() */
+enum { CUDA_NOT_CAPTURING = 0 };       /* CUstreamCaptureStatus */
+
+/* X(name in the table, symbol of the driver, arguments) */
+#define FTK_CUDA_CALLS(X)                                                                          \
+    X(pointer_attributes, cuPointerGetAttributes,                                                  \
+        (unsigned n, const int *which, void **to, ftk_cuda_address p))                             \
+    X(primary_context, cuDevicePrimaryCtxRetain, (void **context, int device))                     \
+    X(push, cuCtxPushCurrent_v2, (void *context))                                                  \
+    X(pop, cuCtxPopCurrent_v2, (void **context))                                                   \
+    X(synchronize, cuCtxSynchronize, (void))                                                       \
+    X(stream_create, cuStreamCreate, (void **stream, unsigned flags))                              \
+    X(stream_synchronize, cuStreamSynchronize, (void *stream))                                     \
+    X(stream_query, cuStreamQuery, (void *stream))                                                 \
+    X(stream_is_capturing, cuStreamIsCapturing, (void *stream, int *status))                       \
+    X(copy_out, cuMemcpyDtoHAsync_v2,                                                              \
+        (void *to, ftk_cuda_address from, size_t bytes, void *stream))                             \
+    X(copy_in, cuMemcpyHtoDAsync_v2,                                                               \
+        (ftk_cuda_address to, const void *from, size_t bytes, void *stream))                       \
+    X(error_name, cuGetErrorName, (int code, const char **name))
+
+struct ftk_cuda {
+#define MEMBER(name, symbol, arguments) int(*name) arguments;
+    FTK_CUDA_CALLS(MEMBER)
+#undef MEMBER
+};
+
+/* The functions of the driver; NULL: it is not in this process, or lacks one of them.  A look for a
+ * driver that is not there takes about 2 microseconds.  Any thread may call it. */
+const struct ftk_cuda *ftk_cuda_find(void);
+
+#endif

@@ -1,0 +1,30 @@
+/* Regions in memory of a device (see device.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * After an error in a kernel every call on the context of the device fails, so this process can
+ * neither write a set nor restore one.  Nothing but the end of the process helps. */
+#include "core/memory_kind.h"
+#include "core/run_state.h"
+#include "detect/fail_stop.h"
+#include "detect/watchdog.h"
+#include "device.h"
+
+int ftk_device_done(const struct ftkit_ctx *ctx, int rc)
+{
+    if (rc == FTKIT_OK || !ftk_memory_is_lost() || ctx->mode == FTKIT_MODE_RESTART
+        || ctx->cfg.device_fault != FTK_DEVICE_REPLACE)
+        return rc;
+    ftk_report(FTKIT_ERROR,
+        "context %s: rank %d ends, and is replaced (device.fault = replace): %s", ctx->cfg.name,
+        ctx->rank, ftk_detail_text());
+    ftk_fail_stop_die();
+}
+
+int ftk_device_look(const struct ftkit_ctx *ctx)
+{
+    if (!ftk_memory_has_others())
+        return FTKIT_OK;
+    ftk_watchdog_device(ctx->dog);
+    return ftk_device_done(ctx, ftk_memory_check());
+}

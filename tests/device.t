@@ -1,0 +1,167 @@
+#!/usr/bin/perl
+# Regions in memory of a device of CUDA, by a driver without a device (tests/lib/fakecuda.c).
+#
+# SPDX-License-Identifier: BSD-3-Clause
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use FtkitTest;
+use Test::More;
+
+ulfm_only();
+my $build = build();
+$ENV{LD_LIBRARY_PATH} = join ':', "$build/fakecuda", grep {defined} $ENV{LD_LIBRARY_PATH};
+my %device = (n => 4, program => "$build/mpi/device");
+
+sub device # a job that compares each number after each restore
+{
+    my ($name, %o) = @_;
+    my $j = job(%device, args => [12, @{ $o{words} // [] }], %o,
+        env => { FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false', %{ $o{env} // {} } });
+    my $want = $o{ranks} // 4;
+    ok($j->{rc} == 0 && $j->{log} =~ /^device: 12 steps are right, $want ranks$/m
+            && @{ $j->{faults} } == ($o{faults} // 0), $name)
+        or diag("rc $j->{rc}, faults @{$j->{faults}}\n", substr($j->{log}, 0, 4000));
+    like($j->{log}, $o{like}, '... as its lines say') if $o{like};
+    return $j;
+}
+
+# ---- sets and restores of each kind ----------------------------------------------------------
+
+my %lost = (fault => 'app.mid:1:7:kill', faults => 1);
+device("a rank is lost: $_->[0], $_->[1], incremental = $_->[2]", %lost, like => qr/rank 1 from the (copy|parity)/,
+    env => { FTKIT_LEVEL_MEMORY_SCHEME => $_->[0], FTKIT_LEVEL_MEMORY_PLACE => $_->[1],
+        FTKIT_LEVEL_MEMORY_INCREMENTAL => $_->[2] })
+    for pairwise([qw(buddy xor rs)], [qw(memory shared)], [qw(off on)]);
+device("... of memory of a $_", %lost, words => [$_]) for qw(pool context);
+device('... while a child process lives', %lost, words => ['fork']);
+device('... of a program that loads no driver', %lost, words => ['none']);
+device("the message log: the team of a rank rolls back, lines $_", %lost, like => qr/rank 1 from the copy/,
+    env => { FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'rank', FTKIT_CHECKPOINT_LINE => $_ })
+    for qw(together apart);
+device('a replica is lost', n => 6, spares => 2, ranks => 3, %lost,
+    env => { FTKIT_LOG_ENABLED => 'true', FTKIT_REPLICAS_COUNT => 2 });
+device("the job is relaunched, from $_->[0]", run => [], spares => 0, fault => 'app.mid:*:7:kill', faults => 4,
+    like => qr/restored set \d+ from $_->[0]/,
+    env => { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_EVERY => '1 sets', %{ $_->[1] } })
+    for ['files', { FTKIT_LEVEL_HDF5_ENABLED => 'true' }], ['memory', { FTKIT_LEVEL_MEMORY_PLACE => 'shared' }];
+device('the ranks become fewer', spares => 0, words => ['shrink'], ranks => 3, fault => 'app.mid:1:7:kill', faults => 1,
+    env => { FTKIT_RECOVER_SUPPLY => 'shrink' });
+
+# ---- the example, with the numbers of an undisturbed run ------------------------------------------
+
+{
+    my @heat = (program => "$build/flt-examples/heat_gpu", args => ['-n', 96, '-r', 24, '-s', 60],
+        env => { FTKIT_CHECKPOINT_PERIOD => '7 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false' });
+    my ($sum) = job(n => 4, @heat)->{log} =~ /^heat_gpu: step 60, sum ([0-9a-f]{16})$/m;
+    ok($sum, 'heat_gpu ends');
+    for my $fault ('ckpt.begin:2:4:kill', 'ckpt.sealed:0:6:kill') {
+        my $j = job(n => 4, @heat, fault => $fault);
+        ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && $j->{log} =~ /^heat_gpu: step 60, sum $sum$/m,
+            "... with the same sum when a rank is lost: $fault")
+            or diag("sum $sum, faults @{$j->{faults}}\n", substr($j->{log}, 0, 3000));
+    }
+}
+
+# ---- the memory of the dead -----------------------------------------------------------------------
+
+# exits.ending lets processes that live count as ending: the replacement waits for them
+for my $case ([[], 1], [['none'], 0]) {
+    my ($words, $waits) = @$case;
+    my $j = job(%device, args => [12, @$words], fault => 'app.mid:1:7:kill,exits.ending:*:*:EIO@*',
+        env => { FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_RECOVER_TIMEOUT => '3s' });
+    like($j->{log}, qr/^device: 12 steps are right, 4 ranks$/m, 'a replacement and memory of the dead: ' . ($waits ? 'of a device' : 'none'))
+        or diag($j->{log});
+    my $says = qr/process \d+ has died, and has not given its memory of a device back for [0-3]\.\d s: going on/;
+    $waits ? like($j->{log}, $says, '... as it says') : unlike($j->{log}, $says, '... and does not');
+}
+
+# ---- an error in a kernel ends the context -----------------------------------------------------
+
+for my $word (qw(bad quiet)) {
+    my $j = device("a kernel has an error: the process is replaced, $word", words => [$word]);
+    like($j->{log}, qr/rank 1 ends, and is replaced .*CUDA error 700 \(CUDA_ERROR_ILLEGAL_ADDRESS\): the context/,
+        '... as it says') or diag($j->{log});
+    like($j->{log}, qr/rank 1 from the copy/, '... and its rank gets its regions');
+}
+
+# A job that ends with an error: the detail, and no signal.
+sub refused
+{
+    my ($name, $like, %o) = @_;
+    my $j = job(%device, spares => 0, args => [12, @{ $o{words} }],
+        env => { FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false', %{ $o{env} // {} } });
+    isnt($j->{rc}, 0, $name);
+    like($j->{log}, $like, '... as it says') or diag(substr($j->{log}, 0, 4000));
+    unlike($j->{log}, qr/signal|Segmentation/i, '... and no process dies of a signal');
+    return $j;
+}
+
+refused('device.fault = error', qr/rank 1: storage I\/O error: .*CUDA error 700 .*context of the device has ended/,
+    words => ['bad'], env => { FTKIT_DEVICE_FAULT => 'error' });
+
+# ---- mistakes of the program --------------------------------------------------------------------
+
+refused('memory is freed before a set',
+    qr/region 'x': its address was CUDA device memory when it was registered, and is host memory now/, words => ['free']);
+refused('a region is longer than its memory',
+    qr/region 'x': its first byte is CUDA device memory and its last one, \d+ bytes behind, is host memory/,
+    words => ['short']);
+{
+    my $j = device('a graph is captured: this set is not written', words => ['capture'], spares => 0);
+    like($j->{log}, qr/rank 1: call out of order: a graph is being captured: end .* call; the capture ends with 0$/m,
+        '... and the capture goes on') or diag($j->{log});
+    $j = device('... on a stream that does not wait for the stream NULL', words => ['hidden'], spares => 0);
+    like($j->{log}, qr/is being captured: .*\(this capture is broken now\); the capture ends with 901$/m,
+        '... where the wait breaks it') or diag($j->{log});
+}
+{
+    my $j = job(%device, fault => 'app.mid:1:7:kill', args => [12, 'grow'],
+        env => { FTKIT_CHECKPOINT_PERIOD => '4 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false' });
+    isnt($j->{rc}, 0, 'an array has grown since the set, and nobody can allocate');
+    like($j->{log}, qr/region 'grown' has \d+ items and is to have \d+: for CUDA device memory ftkit_register_growing\(\) needs/,
+        '... as it says') or diag($j->{log});
+}
+
+# ---- errors of calls ----------------------------------------------------------------------------
+
+# the first calls are for the checksum of the state
+for my $case (['cuMemcpyDtoHAsync_v2', 'a copy from the device'], ['cuCtxSynchronize', 'the work of the program']) {
+    my ($call, $what) = @$case;
+    local $ENV{FAKECUDA_FAIL} = "$call:1:6:999";
+    refused("$call fails once", qr/rank 1: storage I\/O error: \Q$what\E: CUDA error 999 \(unknown error\)$/m, words => []);
+}
+{
+    local $ENV{FAKECUDA_FAIL} = 'cuMemcpyHtoDAsync_v2:4:1:719:sticky'; # the first spare, in its restore
+    my $j = device('a spare has an error in its restore: another one takes over', %lost, spares => 2);
+    like($j->{log}, qr/rank 1 ends, and is replaced .*CUDA error 719 \(CUDA_ERROR_LAUNCH_FAILED\)/, '... as it says')
+        or diag($j->{log});
+}
+
+# ---- messages, with the log -----------------------------------------------------------------------
+
+sub staged # a job that compares each message, and the state after each restore
+{
+    my ($name, %o) = @_;
+    my $j = job(n => 4, program => "$build/mpi/staged", args => [8, @{ $o{words} // [] }], %o,
+        env => { FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false', FTKIT_LOG_ENABLED => 'true',
+            %{ $o{env} // {} } });
+    ok($j->{rc} == 0 && $j->{log} =~ /^staged: 8 steps are right, 4 ranks$/m && @{ $j->{faults} } == ($o{faults} // 1), $name)
+        or diag("rc $j->{rc}, faults @{$j->{faults}}\n", substr($j->{log}, 0, 4000));
+    return $j;
+}
+
+staged("messages from and to the device, teams = $_->[0], lines $_->[1]", fault => 'app.mid:1:5:kill',
+    env => { FTKIT_LOG_TEAMS => $_->[0], FTKIT_CHECKPOINT_LINE => $_->[1], FTKIT_TOPOLOGY_RANKS_PER_NODE => 2 })
+    for ['rank', 'together'], ['rank', 'apart'], ['domain', 'together'], ['all', 'together'];
+staged('... and replicas', n => 8, spares => 1, fault => 'app.mid:1:5:kill', env => { FTKIT_REPLICAS_COUNT => 2 });
+for my $case (['window', 'MPI_Win_create with memory of a device'], ['origin', 'invalid buffer pointer']) {
+    my $j = job(n => 4, program => "$build/mpi/staged", args => [8, $case->[0]],
+        env => { FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'all', FTKIT_LEVEL_HDF5_ENABLED => 'false' });
+    isnt($j->{rc}, 0, "one-sided: $case->[0]");
+    like($j->{log}, qr/$case->[1]/i, '... as it says') or diag(substr($j->{log}, 0, 3000));
+    unlike($j->{log}, qr/Segmentation|signal 11/, '... without a crash');
+}
+
+done_testing();
