@@ -64,6 +64,23 @@ device('the ranks become fewer', spares => 0, words => ['shrink'], ranks => 3, f
     }
 }
 
+# ---- pinned memory --------------------------------------------------------------------------------
+
+for my $place (qw(memory shared)) {
+    local $ENV{FAKECUDA_LOG} = scratch() . "/pins-$place";
+    device("segments are pinned: place = $place", n => 3, ranks => 3, spares => 0,
+        env => { FTKIT_LEVEL_MEMORY_PLACE => $place });
+    my @pins = map { [/(\d+)/g] } is_skipped() ? () : split /\n/, slurp($ENV{FAKECUDA_LOG});
+    ok(@pins == 3 && !(grep { $_->[0] < 2 || $_->[0] != $_->[1] } @pins),
+        '... by each process, as often as they are released')
+        or diag(join "\n", map {"@$_"} @pins);
+}
+{
+    my $j = device('segments cannot be pinned', fault => 'memory.pin:1:*:EIO,app.mid:1:7:kill', faults => 5);
+    my @said = $j->{log} =~ /checkpoint memory cannot be pinned for CUDA device memory/g;
+    is(scalar @said, 1, '... which one line says');
+}
+
 # ---- the memory of the dead -----------------------------------------------------------------------
 
 # exits.ending lets processes that live count as ending: the replacement waits for them

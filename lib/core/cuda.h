@@ -22,7 +22,10 @@ enum {
 enum { CUDA_OF_CONTEXT = 1, CUDA_OF_MEMORY_TYPE = 2, CUDA_OF_DEVICE = 9 };
 enum { CUDA_MEMORY_DEVICE = 2 };       /* CUmemorytype; managed memory, too */
 enum { CUDA_STREAM_NON_BLOCKING = 1 }; /* flag of cuStreamCreate() */
-enum { CUDA_NOT_CAPTURING = 0 };       /* CUstreamCaptureStatus */
+enum { CUDA_EVENT_DISABLE_TIMING = 2 };
+enum { CUDA_HOST_PORTABLE = 1 };   /* flag of cuMemHostRegister(): for all contexts */
+enum { CUDA_CAPTURE_RELAXED = 2 }; /* CUstreamCaptureMode */
+enum { CUDA_NOT_CAPTURING = 0 };   /* CUstreamCaptureStatus */
 
 /* X(name in the table, symbol of the driver, arguments) */
 #define FTK_CUDA_CALLS(X)                                                                          \
@@ -40,6 +43,12 @@ enum { CUDA_NOT_CAPTURING = 0 };       /* CUstreamCaptureStatus */
         (void *to, ftk_cuda_address from, size_t bytes, void *stream))                             \
     X(copy_in, cuMemcpyHtoDAsync_v2,                                                               \
         (ftk_cuda_address to, const void *from, size_t bytes, void *stream))                       \
+    X(event_create, cuEventCreate, (void **event, unsigned flags))                                 \
+    X(event_record, cuEventRecord, (void *event, void *stream))                                    \
+    X(event_synchronize, cuEventSynchronize, (void *event))                                        \
+    X(host_register, cuMemHostRegister_v2, (void *at, size_t bytes, unsigned flags))               \
+    X(host_unregister, cuMemHostUnregister, (void *at))                                            \
+    X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, (int *mode))                       \
     X(error_name, cuGetErrorName, (int code, const char **name))
 
 struct ftk_cuda {

@@ -125,42 +125,152 @@ static bool owns(const void *p)
     return find_place(p, &at);
 }
 
+/* Begin a copy between the device and host memory, on the stream of the context of `device`, the
+ * one of the two addresses that the device has. */
+static int begin(
+    void *to, const void *from, size_t bytes, const void *device, struct place *at, void **stream)
+{
+    int code;
+    int rc = enter(device, at);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = stream_of(at, stream);
+    if (rc == FTKIT_OK) {
+        code = device == from
+                   ? at->cuda->copy_out(to, (ftk_cuda_address)(uintptr_t)from, bytes, *stream)
+                   : at->cuda->copy_in((ftk_cuda_address)(uintptr_t)to, from, bytes, *stream);
+        if (code != CUDA_OK)
+            rc = failed(
+                at, device == from ? "a copy from the device" : "a copy to the device", code);
+    }
+    if (rc != FTKIT_OK)
+        leave(at);
+    return rc;
+}
+
+/* Wait for the copies of a stream; the context is current. */
+static int end(const struct place *at, void *stream)
+{
+    const int code = at->cuda->stream_synchronize(stream);
+    const int rc =
+        code == CUDA_OK ? FTKIT_OK : failed(at, "a copy between the device and its host", code);
+    leave(at);
+    return rc;
+}
+
 static int copy_out(void *to, const void *from, size_t bytes)
 {
     struct place at;
     void *stream = NULL;
-    int rc = enter(from, &at);
-    if (rc != FTKIT_OK)
-        return rc;
-    rc = stream_of(&at, &stream);
-    if (rc == FTKIT_OK) {
-        int code = at.cuda->copy_out(to, (ftk_cuda_address)(uintptr_t)from, bytes, stream);
-        if (code == CUDA_OK)
-            code = at.cuda->stream_synchronize(stream);
-        if (code != CUDA_OK)
-            rc = failed(&at, "a copy from the device", code);
-    }
-    leave(&at);
-    return rc;
+    int rc = begin(to, from, bytes, from, &at, &stream);
+    return rc == FTKIT_OK ? end(&at, stream) : rc;
 }
 
 static int copy_in(void *to, const void *from, size_t bytes)
 {
     struct place at;
     void *stream = NULL;
-    int rc = enter(to, &at);
+    int rc = begin(to, from, bytes, to, &at, &stream);
+    return rc == FTKIT_OK ? end(&at, stream) : rc;
+}
+
+/* ---- copies that are begun ------------------------------------------------------------- */
+
+/* The events behind the last copies out.  A set is packed by one thread at a time. */
+static struct {
+    struct {
+        struct place at;
+        void *event; /* of this context; made again for another one */
+        void *stream;
+    } of[FTK_MEMORY_AHEAD];
+    unsigned next;
+} ahead;
+
+/* An event behind the work of the stream so far. */
+static int record(const struct place *at, void *stream, unsigned number)
+{
+    const unsigned i = number % FTK_MEMORY_AHEAD;
+    int code = CUDA_OK;
+    if (!ahead.of[i].event || ahead.of[i].at.context != at->context)
+        code = at->cuda->event_create(&ahead.of[i].event, CUDA_EVENT_DISABLE_TIMING);
+    if (code == CUDA_OK)
+        code = at->cuda->event_record(ahead.of[i].event, stream);
+    ahead.of[i].at = *at;
+    ahead.of[i].stream = stream;
+    return code == CUDA_OK ? FTKIT_OK : failed(at, "a copy from the device", code);
+}
+
+static int begin_out(void *to, const void *from, size_t bytes, unsigned *number)
+{
+    struct place at;
+    void *stream = NULL;
+    int rc = begin(to, from, bytes, from, &at, &stream);
+    if (rc != FTKIT_OK)
+        return rc;
+    *number = ahead.next++;
+    rc = record(&at, stream, *number);
+    leave(&at);
+    return rc;
+}
+
+static int begin_in(void *to, const void *from, size_t bytes)
+{
+    struct place at;
+    void *stream = NULL;
+    int rc = begin(to, from, bytes, to, &at, &stream);
+    if (rc == FTKIT_OK)
+        leave(&at);
+    return rc;
+}
+
+static int await(unsigned number)
+{
+    const struct place *at = &ahead.of[number % FTK_MEMORY_AHEAD].at;
+    const int code = at->cuda->event_synchronize(ahead.of[number % FTK_MEMORY_AHEAD].event);
+    if (code == CUDA_OK)
+        return FTKIT_OK;
+    if (at->cuda->push(at->context) != CUDA_OK)
+        return ftk_fail(FTKIT_ERR_IO, "a copy from the device: CUDA error %d", code);
+    const int rc = failed(at, "a copy from the device", code);
+    leave(at);
+    return rc;
+}
+
+static int finish(const void *p)
+{
+    struct place at;
+    void *stream = NULL;
+    int rc = enter(p, &at);
     if (rc != FTKIT_OK)
         return rc;
     rc = stream_of(&at, &stream);
-    if (rc == FTKIT_OK) {
-        int code = at.cuda->copy_in((ftk_cuda_address)(uintptr_t)to, from, bytes, stream);
-        if (code == CUDA_OK)
-            code = at.cuda->stream_synchronize(stream);
-        if (code != CUDA_OK)
-            rc = failed(&at, "a copy to the device", code);
-    }
+    if (rc == FTKIT_OK)
+        return end(&at, stream);
     leave(&at);
     return rc;
+}
+
+/* ---- pinned memory --------------------------------------------------------------------- */
+
+/* While the program captures a graph, a thread may pin memory in the relaxed mode only. */
+static bool pin(void *at, size_t bytes, const void *like)
+{
+    struct place p;
+    int mode = CUDA_CAPTURE_RELAXED;
+    if (enter(like, &p) != FTKIT_OK)
+        return false;
+    const bool relaxed = p.cuda->exchange_capture_mode(&mode) == CUDA_OK;
+    const bool pinned = p.cuda->host_register(at, bytes, CUDA_HOST_PORTABLE) == CUDA_OK;
+    if (relaxed)
+        (void)p.cuda->exchange_capture_mode(&mode); /* as it was */
+    leave(&p);
+    return pinned;
+}
+
+/* The program may have reset its device, and the memory with that: then there is nothing to do. */
+static void unpin(void *at)
+{
+    (void)ftk_cuda_find()->host_unregister(at);
 }
 
 static int sum(const void *from, size_t bytes, uint64_t seed, uint64_t *out)
@@ -231,5 +341,11 @@ const struct ftk_memory_ops ftk_memory_cuda = { .name = "CUDA device",
     .copy_in = copy_in,
     .sum = sum,
     .wait = wait_for,
+    .begin_out = begin_out,
+    .begin_in = begin_in,
+    .await = await,
+    .finish = finish,
+    .pin = pin,
+    .unpin = unpin,
     .check = check,
     .lost = lost };

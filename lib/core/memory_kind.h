@@ -21,6 +21,8 @@
 #include "hash.h"
 #include "memory_kinds.h"
 
+#define FTK_MEMORY_AHEAD 4 /* copies */
+
 /* What a kind other than host memory can do. */
 struct ftk_memory_ops {
     const char *name; /* for messages: "NAME memory" */
@@ -37,6 +39,19 @@ struct ftk_memory_ops {
     /* Wait until no work of the program is under way that may use the memory at p; not set: there
      * is no such work.  FTKIT_ERR_STATE: the program does not let anybody wait now. */
     int (*wait)(const void *p);
+    /* Copies that are begun, and go on while this process computes.  begin_out() gives the copy a
+     * number, and await() waits for the copy of that number; copies end in their order, and at most
+     * FTK_MEMORY_AHEAD of them are under way.  finish() waits for all copies from or to the memory
+     * at p.  Not set: copy_out() and copy_in() take their place. */
+    int (*begin_out)(void *to, const void *from, size_t bytes, unsigned *number);
+    int (*begin_in)(void *to, const void *from, size_t bytes);
+    int (*await)(unsigned number);
+    int (*finish)(const void *p);
+    /* Let the device access host memory itself, which makes copies faster, until unpin().  like:
+     * memory of the device.  Both may fail; the copies are right all the same.  Pinned memory must
+     * not be unmapped, nor its pages be given back. */
+    bool (*pin)(void *at, size_t bytes, const void *like);
+    void (*unpin)(void *at);
     /* Has all memory of this kind been lost?  A look that does not wait; not set: it cannot be. */
     int (*check)(void);
     /* Whether it has been lost, as an earlier call has found. */

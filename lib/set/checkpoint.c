@@ -12,6 +12,7 @@
 
 #include "checkpoint.h"
 #include "clone.h"
+#include "device.h"
 #include "core/log_ops.h"
 #include "core/progress.h"
 #include "core/repair_state.h"
@@ -183,6 +184,7 @@ static int pass_segment(struct writing *c)
     struct ftk_write *w = &c->w;
     if (ftk_clone_is_here(c->ctx))
         return ftk_clone_receive(&c->ch, w->own, &c->packer);
+    ftk_device_pin(c->ctx, w->own);
     ftk_region_begin(c->ctx, w->like.set, w->head_bytes, w->data_bytes, w->own->buf, &c->packer);
     if (c->ctx->replica.stale == 0)
         return FTKIT_OK;
@@ -359,6 +361,7 @@ static int write_once(struct ftkit_ctx *ctx)
     c.w.ch = &c.ch;
     c.w.like = ftk_set_head(ctx, ctx->next_set);
     int rc = write_set(&c);
+    ftk_region_pack_end(&c.packer);
     if (rc != FTKIT_OK && rc != FTKIT_ERR_PEER) /* otherwise the repair ends the line */
         ftk_log_line_end(ctx, false);
     ftk_write_end(&c.w, rc);

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "cut.h"
+#include "device.h"
 
 #include <stdlib.h>
 
@@ -36,6 +37,7 @@ static int pack(struct ftk_cut *c)
         w->head_bytes + w->data_bytes, &w->own);
     if (rc != FTKIT_OK)
         return rc;
+    ftk_device_pin(c->ctx, w->own);
     ftk_region_begin(c->ctx, w->like.set, w->head_bytes, w->data_bytes, w->own->buf, &c->packer);
     ((struct ftk_seg_header *)(void *)w->own->buf)->flags |= FTK_SEG_APART;
     return ftk_region_pack_cut(&c->packer);

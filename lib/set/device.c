@@ -9,6 +9,8 @@
 #include "detect/fail_stop.h"
 #include "detect/watchdog.h"
 #include "device.h"
+#include "region.h"
+#include "store/memory.h"
 
 int ftk_device_done(const struct ftkit_ctx *ctx, int rc)
 {
@@ -19,6 +21,17 @@ int ftk_device_done(const struct ftkit_ctx *ctx, int rc)
         "context %s: rank %d ends, and is replaced (device.fault = replace): %s", ctx->cfg.name,
         ctx->rank, ftk_detail_text());
     ftk_fail_stop_die();
+}
+
+void ftk_device_pin(const struct ftkit_ctx *ctx, struct ftk_mem_seg *s)
+{
+    for (int i = 0; ftk_memory_has_others() && i < ctx->regions.n; i++) {
+        const struct ftk_region *r = &ctx->regions.list[i];
+        if (ftk_memory_is_host(r->memory) || ftk_region_count(r) == 0)
+            continue;
+        ftk_mem_pin(s, r->memory, ftk_region_data(r));
+        return;
+    }
 }
 
 int ftk_device_look(const struct ftkit_ctx *ctx)

@@ -11,6 +11,11 @@
  * replaces it. */
 int ftk_device_done(const struct ftkit_ctx *ctx, int rc);
 
+/* Before regions are packed into a segment: if some are in memory of a device, the device may access
+ * the segment from now on. */
+struct ftk_mem_seg;
+void ftk_device_pin(const struct ftkit_ctx *ctx, struct ftk_mem_seg *s);
+
 /* Whether memory of a device has been lost since the last look.  It does not wait, and takes less
  * than a microsecond.  The watchdog of the node knows from the first look on that this process has
  * such memory. */

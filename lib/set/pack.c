@@ -130,12 +130,16 @@ static bool has_pieces(const struct ftk_region *r)
     return ftk_region_has_pieces(r) || (r->type.contiguous && r->kind != FTK_KIND_SERIALIZED);
 }
 
-/* Pack `bytes` bytes of a region, from the offset `at` in it. */
-static int pack_piece(const struct ftk_region *r, char *to, size_t at, size_t bytes)
+/* Pack `bytes` bytes of a region, from the offset `at` in it.  */
+static int pack_piece(struct ftk_packer *p, const struct ftk_region *r,
+    const struct ftk_seg_region *rec, size_t at, size_t bytes)
 {
+    char *to = ftk_seg_data(p->seg) + rec->offset;
     if (ftk_region_has_pieces(r))
-        return r->system->pack_piece(r->arg, to, at, bytes);
-    return ftk_memory_copy_out(r->memory, to, (const char *)ftk_region_data(r) + at, bytes);
+        return r->system->pack_piece(r->arg, to + at, at, bytes);
+    if (!ftk_memory_is_host(r->memory) && ftk_memory_ops_of(r->memory)->begin_out)
+        return ftk_ahead_get(&p->ahead, r, to, (size_t)rec->bytes, at, bytes);
+    return ftk_memory_copy_out(r->memory, to + at, (const char *)ftk_region_data(r) + at, bytes);
 }
 
 /* Copy regions until the data area is filled up to the offset `to` at least. */
@@ -153,7 +157,7 @@ static int fill(struct ftk_packer *p, size_t to)
             size_t n = rec->bytes - p->in_region;
             if (n > 0 && at + n > to) /* an empty region may follow the end of the data */
                 n = to - at;
-            int rc = n == 0 ? FTKIT_OK : pack_piece(r, data + at, p->in_region, n);
+            int rc = n == 0 ? FTKIT_OK : pack_piece(p, r, rec, p->in_region, n);
             if (rc != FTKIT_OK)
                 return rc;
             p->in_region += n;
@@ -192,6 +196,12 @@ int ftk_region_pack(struct ftk_packer *p, size_t upto)
         p->done = end;
     }
     return FTKIT_OK;
+}
+
+void ftk_region_pack_end(struct ftk_packer *p)
+{
+    if (p->ctx) /* the error of a copy that nobody needs any more */
+        (void)ftk_device_done(p->ctx, ftk_ahead_stop(&p->ahead));
 }
 
 /* ---- line apart ---------------------------------------------------------------------- */

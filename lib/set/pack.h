@@ -4,7 +4,7 @@
 #ifndef FTK_PACK_H
 #define FTK_PACK_H
 
-#include "core/context.h"
+#include "ahead.h"
 
 /* A segment that is being packed. */
 struct ftk_packer {
@@ -13,6 +13,7 @@ struct ftk_packer {
     int region, end;  /* next region to pack; the region behind the last that may be packed */
     size_t in_region; /* bytes of this region that are packed */
     size_t done;      /* bytes of the data area that are packed and checksummed */
+    struct ftk_ahead ahead;
 };
 
 /* Compute the size of the segment that the regions need now.  Calls measure() of serializers. */
@@ -24,6 +25,9 @@ void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, si
 
 /* Pack and checksum further blocks until at least upto bytes of the data area are done. */
 int ftk_region_pack(struct ftk_packer *p, size_t upto);
+
+/* Behind the last call, also if the set is given up: the segment may be used otherwise now. */
+void ftk_region_pack_end(struct ftk_packer *p);
 
 /* Line apart: pack all regions that are not late (region.h).  Later measure the late ones: the
  * segment has to have *bytes bytes.  Then pack them.  FTKIT_ERR_NOSPACE: the head has no room for

@@ -104,8 +104,25 @@ static void ask_for_huge_pages(void *to, size_t bytes)
         (void)madvise((void *)lo, hi - lo, MADV_HUGEPAGE);
 }
 
+/* Copy a part of a region into its memory.  A copy to a device may go on behind the call. */
+static int put(enum ftk_memory_kind memory, char *to, const char *from, size_t bytes)
+{
+    if (!ftk_memory_is_host(memory) && ftk_memory_ops_of(memory)->begin_in)
+        return ftk_memory_ops_of(memory)->begin_in(to, from, bytes);
+    return ftk_memory_copy_in(memory, to, from, bytes);
+}
+
+/* All copies of put() are over; the segment may be used otherwise. */
+static int finish(enum ftk_memory_kind memory, const char *to, int rc)
+{
+    if (ftk_memory_is_host(memory) || !ftk_memory_ops_of(memory)->begin_in)
+        return rc;
+    const int all = ftk_memory_ops_of(memory)->finish(to);
+    return rc != FTKIT_OK ? rc : all;
+}
+
 /* Restore block by block: a block is still in the cache when it is copied. */
-static int restore_flat(
+static int restore_blocks(
     enum ftk_memory_kind memory, void *to, const struct ftk_seg_region *rec, struct source *src)
 {
     const bool fresh = src->fresh && ftk_memory_is_host(memory);
@@ -125,12 +142,19 @@ static int restore_flat(
             n = FTK_SEG_BLOCK;
         if (fresh)
             populate((char *)to + at, n);
-        int rc = ftk_memory_copy_in(memory, (char *)to + at, from + at, n);
+        int rc = put(memory, (char *)to + at, from + at, n);
         if (rc != FTKIT_OK)
             return rc;
         at += n;
     }
     return FTKIT_OK;
+}
+
+static int restore_flat(
+    enum ftk_memory_kind memory, void *to, const struct ftk_seg_region *rec, struct source *src)
+{
+    const int rc = restore_blocks(memory, to, rec, src);
+    return rec->bytes > 0 ? finish(memory, to, rc) : rc;
 }
 
 static int restore_one(

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/memory_kind.h"
 #include "memory.h"
 
 #define PAGE 4096u
@@ -35,8 +36,33 @@ static int map(struct ftk_mem_seg *s, size_t bytes)
     return FTKIT_OK;
 }
 
+/* A device would go on using the pages of an address, whatever is mapped there later. */
+static void unpin(struct ftk_mem_seg *s)
+{
+    if (s->pinned != FTK_MEMORY_HOST)
+        ftk_memory_ops_of(s->pinned)->unpin(s->buf);
+    s->pinned = FTK_MEMORY_HOST;
+}
+
+void ftk_mem_pin(struct ftk_mem_seg *s, enum ftk_memory_kind kind, const void *like)
+{
+    static bool warned;
+    const struct ftk_memory_ops *ops = ftk_memory_ops_of(kind);
+    if (s->pinned != FTK_MEMORY_HOST || !ops->pin || !s->buf)
+        return;
+    if (!FTK_FAULT("memory.pin") && ops->pin(s->buf, s->cap, like))
+        s->pinned = kind;
+    else if (!warned)
+        ftk_report(FTKIT_WARNING,
+            "%zu bytes of checkpoint memory cannot be pinned for %s memory (a limit of locked memory, "
+            "ulimit -l): copies are slower",
+            s->cap, ops->name);
+    warned = warned || s->pinned == FTK_MEMORY_HOST;
+}
+
 static void unmap(struct ftk_mem_seg *s, bool keep)
 {
+    unpin(s);
     if (s->buf && s->place)
         ftk_place_unmap(s->place, s, keep);
     else if (s->buf)
@@ -163,6 +189,7 @@ int ftk_mem_grow(struct ftk_mem *m, struct ftk_mem_seg *s, size_t bytes)
         s->cap = 0;
         s->place = NULL;
         s->fd = -1;
+        s->pinned = FTK_MEMORY_HOST;
         int rc = reserve(m, s, bytes);
         if (rc != FTKIT_OK) {
             *s = old;
@@ -228,7 +255,7 @@ void ftk_mem_unverify(struct ftk_mem *m)
 /* A hint that lowers the memory in use; the buffer stays valid. */
 static void give_pages_back(const struct ftk_mem_seg *s)
 {
-    if (s->buf && !s->place)
+    if (s->buf && !s->place && s->pinned == FTK_MEMORY_HOST) /* a device holds pinned pages */
         (void)madvise(s->buf, s->cap, MADV_FREE);
 }
 

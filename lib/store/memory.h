@@ -6,6 +6,7 @@
 #define FTK_STORE_MEMORY_H
 
 #include "core/ftk.h"
+#include "core/memory_kinds.h"
 #include "parity.h"
 #include "place.h"
 
@@ -30,8 +31,9 @@ struct ftk_mem_seg {
     bool verified; /* compared with its checksums since the last write or unverify */
     bool held;     /* a helper thread reads it: see ftk_mem_hold() */
     size_t held_bytes;
-    bool found;  /* of an earlier process, and not yet known to be needed */
-    bool spoilt; /* the slot could not be wiped: it is removed when the hold ends */
+    bool found;                  /* of an earlier process, and not yet known to be needed */
+    enum ftk_memory_kind pinned; /* a device of this kind may access buf; host: none */
+    bool spoilt;                 /* the slot could not be wiped: it is removed when the hold ends */
 };
 
 struct ftk_mem {
@@ -50,6 +52,10 @@ int ftk_mem_take(
 /* Make an unsealed segment longer; its first s->bytes bytes stay, and s->buf may move.
  * FTKIT_ERR_NOMEM or an error of the place: the segment is as before. */
 int ftk_mem_grow(struct ftk_mem *m, struct ftk_mem_seg *s, size_t bytes);
+
+/* Let a device access the buffer itself, until the buffer is unmapped.  like: memory of this kind.
+ * A buffer that cannot be pinned stays as it is, with one warning in a process. */
+void ftk_mem_pin(struct ftk_mem_seg *s, enum ftk_memory_kind kind, const void *like);
 
 /* Reserve memory for later calls of ftk_mem_take(): at least n free buffers of bytes bytes. */
 int ftk_mem_reserve(struct ftk_mem *m, size_t bytes, int n);

@@ -61,7 +61,12 @@ struct block {
     int device;
     bool freed;
 };
+struct event {
+    struct stream *stream;
+    unsigned long long upto; /* the last work of the stream before the event */
+};
 struct work {
+    unsigned long long number;
     struct stream *stream; /* NULL: the stream of the context that waits for all blocking ones */
     struct context *context;
     void (*kernel)(const struct work *w);
@@ -84,6 +89,7 @@ static struct block blocks[BLOCKS];
 static int nblocks;
 static struct work queue[WORK];
 static int nqueue;
+static unsigned long long nworks;
 static struct range ranges[RANGES];
 static int nranges, registered, unregistered;
 static struct stream *captured;
@@ -387,19 +393,27 @@ static void run_needed(void)
     nqueue = left;
 }
 
-/* Do the work of a stream, and the work that this has to wait for. */
-static void run(const struct stream *stream, const struct context *context)
+/* Do the work of a stream up to a number, and the work that this has to wait for. */
+static void run_upto(
+    const struct stream *stream, const struct context *context, unsigned long long upto)
 {
     for (int i = nqueue - 1; i >= 0; i--) {
-        queue[i].needed = queue[i].stream == stream && queue[i].context == context;
+        queue[i].needed =
+            queue[i].stream == stream && queue[i].context == context && queue[i].number <= upto;
         for (int j = i + 1; j < nqueue && !queue[i].needed; j++)
             queue[i].needed = queue[j].needed && waits_for(&queue[j], &queue[i]);
     }
     run_needed();
 }
 
+static void run(const struct stream *stream, const struct context *context)
+{
+    run_upto(stream, context, nworks);
+}
+
 static void add(struct work w)
 {
+    w.number = ++nworks;
     if (nqueue == WORK) { /* a driver waits then, too */
         for (int i = 0; i < nqueue; i++)
             queue[i].needed = true;
@@ -470,6 +484,42 @@ int cuStreamIsCapturing(void *stream, int *status)
     if (!s && captured && captured->blocking)
         return CAPTURE_IMPLICIT;
     *status = s && s->capturing;
+    return OK;
+}
+
+int cuEventCreate(void **event, unsigned flags)
+{
+    (void)flags;
+    BEGIN();
+    *event = calloc(1, sizeof(struct event));
+    return *event ? OK : OUT_OF_MEMORY;
+}
+
+int cuEventRecord(void *event, void *stream)
+{
+    BEGIN();
+    struct event *e = event;
+    e->stream = stream;
+    e->upto = nworks;
+    return OK;
+}
+
+int cuEventSynchronize(void *event)
+{
+    BEGIN();
+    const struct event *e = event;
+    (void)pthread_mutex_lock(&lock);
+    run_upto(e->stream, e->stream->context, e->upto);
+    (void)pthread_mutex_unlock(&lock);
+    return sticky;
+}
+
+int cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    static _Thread_local int now = 0; /* global */
+    const int old = now;
+    now = *mode;
+    *mode = old;
     return OK;
 }
 

@@ -32,6 +32,10 @@ int cuStreamQuery(void *stream);
 int cuStreamBeginCapture_v2(void *stream, int mode);
 int cuStreamEndCapture(void *stream, void **graph);
 int cuStreamIsCapturing(void *stream, int *status);
+int cuEventCreate(void **event, unsigned flags);
+int cuEventRecord(void *event, void *stream);
+int cuEventSynchronize(void *event);
+int cuThreadExchangeStreamCaptureMode(int *mode);
 int cuModuleLoadData(void **module, const void *text);
 int cuModuleGetFunction(void **f, void *module, const char *name);
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,

@@ -68,6 +68,11 @@ void walled_give_back(void)
     gone = true;
 }
 
+static bool present(void)
+{
+    return wall != NULL;
+}
+
 static bool owns(const void *p)
 {
     return wall && !gone && (const char *)p >= wall && (const char *)p < wall + ROOM;
@@ -100,6 +105,7 @@ static void *alloc(void *old, size_t bytes)
 }
 
 const struct ftk_memory_ops ftk_memory_walled = { .name = "walled",
+    .present = present,
     .owns = owns,
     .copy_out = copy_out,
     .copy_in = copy_in,

@@ -31,8 +31,8 @@ static pid_t begin_child(int ms, size_t bytes, int ready[2])
         assert_int_equal(read(ready[0], &c, 1), 1);
         return pid;
     }
-    char *p = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                    : "";
+    char *p =
+        bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : "";
     if (p == MAP_FAILED)
         _exit(1);
     for (size_t i = 0; i < bytes; i += 4096)

@@ -46,9 +46,12 @@ static void unlink_from(struct ftk_req *r)
     ftk_overtake_clear();
 }
 
-/* Nobody needs the memory of a complete request, but the MPI, if it still has the request. */
+/* Nobody needs the memory of a complete message, but the MPI, if it still has the request.  What
+ * other kinds have there is theirs. */
 static void drop_own(struct ftk_req *r)
 {
+    if (r->real == MPI_REQUEST_NULL && !ftk_req_is_message(r))
+        return;
     if (r->real == MPI_REQUEST_NULL)
         free(r->own);
     r->own = NULL;

@@ -5,6 +5,7 @@
  * A replacement has the region at another address. */
 #include <string.h>
 
+#include "core/memory_kind.h"
 #include "log/base/saved.h"
 #include "log/win/win.h"
 #include "set/region.h"
@@ -16,6 +17,17 @@ enum {
     WORDS = REGION + (FTKIT_NAME_MAX + 1) / sizeof(uint64_t)
 };
 _Static_assert((int)WORDS == (int)FTK_WIN_MEMORY_WORDS, "all words have a meaning");
+
+bool ftk_win_check_memory(const char *call, const void *base)
+{
+    if (ftk_memory_is_host(ftk_memory_kind_of(base)))
+        return true;
+    ftk_report(FTKIT_ERROR,
+        "rank %d: %s with memory of a device: windows are host memory, which other ranks of the "
+        "node access themselves",
+        ftk_log.me, call);
+    return false;
+}
 
 static const struct ftk_region *region_of(const char *base, size_t bytes)
 {

@@ -148,7 +148,8 @@ struct ftk_win_making {
     int unit;
     MPI_Info info;
 };
-/* Whether base may be memory of a window; the call is for the error, which is reported. */
+/* Whether base may be memory of a window (memory.c); the call is for the error, which is
+ * reported. */
 bool ftk_win_check_memory(const char *call, const void *base);
 /* Make the parts of a window of n ranks that are of this process (win_calls.c). */
 int ftk_win_make_own(struct ftk_win *w, int n, const struct ftk_win_making *a);

@@ -7,7 +7,6 @@
  * them or by none. */
 #include <stdlib.h>
 
-#include "core/memory_kind.h"
 #include "log/coll/coll.h"
 #include "log/mpi/construct.h"
 #include "log/win/near.h"
@@ -16,17 +15,6 @@
 #include "mpi_calls.h"
 
 /* ---- making -------------------------------------------------------------------------- */
-
-bool ftk_win_check_memory(const char *call, const void *base)
-{
-    if (ftk_memory_is_host(ftk_memory_kind_of(base)))
-        return true;
-    ftk_report(FTKIT_ERROR,
-        "rank %d: %s with memory of a device: windows are host memory, which other ranks of the "
-        "node access themselves",
-        ftk_log.me, call);
-    return false;
-}
 
 int ftk_win_make_own(struct ftk_win *w, int n, const struct ftk_win_making *a)
 {
