@@ -220,7 +220,7 @@ sub job {
         open(STDOUT, '>', "$work/log");
         open(STDERR, '>&', \*STDOUT);
         chdir($work);
-        POSIX::_exit(eval { FtkitGuard::guard(@command) } // 127);
+        become_guard(@command);
     }
     $o{while}->($work) if $o{while};
     waitpid($pid, 0);
@@ -229,6 +229,13 @@ sub job {
     my @faults = split(/\n/, slurp("$work/faults"));
     return { rc => $rc, log => slurp("$work/log"), dir => $work, faults => \@faults,
         seconds => time() - $start, result => slurp("$work/out") };
+}
+
+# In a process that was forked: run the command as scripts/guard does, and end.  Files of the test are closed, as
+# exec closes them: they may have locks.
+sub become_guard {
+    POSIX::close($_) for grep { $_ > 2 } map { m{/(\d+)$} } glob('/proc/self/fd/*');
+    POSIX::_exit(eval { FtkitGuard::guard(@_) } // 127);
 }
 
 # Run a command of ftkit under a hard timeout: its code, what it says and its errors.
@@ -241,7 +248,7 @@ sub command {
         open STDERR, '>', "$dir/stderr";
         # only a command that starts processes needs the guard; of the others SIGALRM ends one that hangs
         if (($args[0] // '') =~ /^(?:run|test|teams)$/) {
-            POSIX::_exit(eval { FtkitGuard::guard(100, "$build/ftkit", @args) } // 127);
+            become_guard(100, "$build/ftkit", @args);
         }
         alarm 600;
         exec "$build/ftkit", @args or die "exec: $!\n";
