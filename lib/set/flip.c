@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/context.h"
+#include "core/memory_kind.h"
 #include "core/run_state.h"
 #include "region.h"
 #include "store/segment.h"
@@ -30,6 +31,18 @@ static void flip_bit(char *byte)
     *byte = (char)((unsigned char)*byte ^ (1u << (atomic_load(&f.page->random) & 7)));
 }
 
+/* Flip a bit of memory of any kind; false: the memory cannot be accessed. */
+static bool flip_memory(char *at)
+{
+    const enum ftk_memory_kind kind = ftk_memory_kind_of(at);
+    char byte;
+    if (ftk_memory_wait(kind, at) != FTKIT_OK
+        || ftk_memory_copy_out(kind, &byte, at, 1) != FTKIT_OK)
+        return false;
+    flip_bit(&byte);
+    return ftk_memory_copy_in(kind, at, &byte, 1) == FTKIT_OK;
+}
+
 /* Flip a bit of a region of the program; of its first byte, if its items have gaps. */
 static void flip_region(struct ftkit_ctx *ctx, uint64_t request)
 {
@@ -40,8 +53,8 @@ static void flip_region(struct ftkit_ctx *ctx, uint64_t request)
         return;
     }
     uint64_t byte = r->type.contiguous ? (atomic_load(&f.page->random) >> 3) % (end - first) : 0;
-    flip_bit((char *)first + byte);
-    answer(request, ctx->committed, byte);
+    const bool done = flip_memory((char *)first + byte);
+    answer(request, done ? ctx->committed : 0, done ? byte : 0);
 }
 
 /* Flip a bit of the data in the rank's own segment of the committed set; of the head, if there are
