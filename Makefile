@@ -446,9 +446,10 @@ $(BUILD)/state.o: tests/lib/state.c Makefile $(BUILD)/mpi.mk | $(GEN)/pmpi.h
 	    -MMD -MP -c $< -o $@
 # a driver of CUDA without a device: programs find it by LD_LIBRARY_PATH
 FAKECUDA := $(BUILD)/fakecuda/libcuda.so.1
-$(FAKECUDA): tests/lib/fakecuda.c tests/lib/fakecuda.h $(BUILD)/mpi.mk
+FAKECUDA_SRC := $(wildcard tests/lib/fakecuda*.c)
+$(FAKECUDA): $(FAKECUDA_SRC) $(wildcard tests/lib/fakecuda*.h) $(BUILD)/mpi.mk
 	@$(say) mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $<
+	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(FAKECUDA_SRC)
 $(PRELOADS): $(BUILD)/%.so: tests/lib/%.c $(BUILD)/mpi.mk
 	@$(say)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<

@@ -41,7 +41,7 @@ typedef unsigned long long address; /* CUdeviceptr */
     X(cuLaunchKernel,                                                                              \
         (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,          \
             unsigned bz, unsigned shared, void *stream, void **args, void **extra))
-#define DECLARE(name, args) static int(*name) args;
+#define DECLARE(name, args) static int(*name) args; /* NOLINT(bugprone-macro-parentheses) */
 DRIVER(DECLARE)
 
 /* next[i] = u[i] + 0.2 (left + right + u[i - nx] + u[i + nx] - 4 u[i]), one thread a cell.  The
@@ -87,6 +87,16 @@ static address at(const void *p, size_t bytes)
     return (address)(uintptr_t)p + bytes;
 }
 
+/* fn: a pointer to a function, which ISO C does not convert from dlsym()'s pointer to an object. */
+static int find(void *driver, const char *name, void *fn, char *err, size_t bytes)
+{
+    void *found = dlsym(driver, name);
+    memcpy(fn, &found, sizeof found);
+    if (!found)
+        snprintf(err, bytes, "the driver has no %s", name);
+    return found != NULL;
+}
+
 /* Returns 0 with the reason in err. */
 static int load_driver(char *err, size_t bytes)
 {
@@ -94,11 +104,7 @@ static int load_driver(char *err, size_t bytes)
     int all = driver != NULL;
     if (!driver)
         snprintf(err, bytes, "%s", dlerror());
-#define LOAD(name, args)                                                                           \
-    if (all && (*(void **)&name = dlsym(driver, #name)) == NULL) {                                 \
-        snprintf(err, bytes, "the driver has no %s", #name);                                       \
-        all = 0;                                                                                   \
-    }
+#define LOAD(name, args) all = all && find(driver, #name, &(name), err, bytes);
     DRIVER(LOAD)
     return all;
 }

@@ -10,6 +10,7 @@ use FtkitTest;
 use Test::More;
 
 ulfm_only();
+asleep_in_waits();
 my $build = build();
 $ENV{LD_LIBRARY_PATH} = join ':', "$build/fakecuda", grep {defined} $ENV{LD_LIBRARY_PATH};
 my %device = (n => 4, program => "$build/mpi/device");
@@ -37,6 +38,7 @@ device("a rank is lost: $_->[0], $_->[1], incremental = $_->[2]", %lost, like =>
 device("... of memory of a $_", %lost, words => [$_]) for qw(pool context);
 device('... while a child process lives', %lost, words => ['fork']);
 device('... of a program that loads no driver', %lost, words => ['none']);
+device('... of a program that has one such region, and registers it first', %lost, words => ['alone']);
 device("the message log: the team of a rank rolls back, lines $_", %lost, like => qr/rank 1 from the copy/,
     env => { FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'rank', FTKIT_CHECKPOINT_LINE => $_ })
     for qw(together apart);
@@ -62,6 +64,29 @@ device('the ranks become fewer', spares => 0, words => ['shrink'], ranks => 3, f
             "... with the same sum when a rank is lost: $fault")
             or diag("sum $sum, faults @{$j->{faults}}\n", substr($j->{log}, 0, 3000));
     }
+}
+
+# a bit flips in memory of a device: the replicas find it, and go back
+{
+    my %env = (FTKIT_CHECKPOINT_PERIOD => '7 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false');
+    my @heat = (program => "$build/flt-examples/heat_gpu", args => ['-n', 96, '-r', 24, '-s', 60]);
+    my ($sum) = job(n => 2, spares => 0, @heat, env => \%env)->{log} =~ /^heat_gpu: step 60, sum ([0-9a-f]{16})$/m;
+    # the job stands still in its fourth set until `ftkit run` has asked for the bit
+    my $j = job(n => 2, spares => 0, @heat, fault => 'ckpt.begin:0:4:hold', env => { %env, FTKIT_LOG_TEAMS => 'rank' },
+        while => sub {
+            my ($work) = @_;
+            await_held($work);
+            my ($dir) = slurp('/proc/' . process_of($work, 0) . '/environ') =~ m{\bFTKIT_RUN_STATE=([^\0]*)/} or return;
+            for (my $end = time() + 30 * pace(); time() < $end; select(undef, undef, undef, 0.005)) {
+                last if unpack('Q', slurp("$dir/flip")); # struct ftk_flip
+            }
+            let_go($work);
+        },
+        run => ['--no-relaunch', '--replicas', 2, '--seed', 143617733, # a byte of a row that is no ghost row
+            '--flip', 'rank 1 at call 10 in u']);
+    ok($j->{rc} == 0 && defined $sum && $j->{log} =~ /^heat_gpu: step 60, sum $sum$/m, 'a bit flips in a region') or diag($j->{log});
+    like($j->{log}, qr/flipped bit \d of byte \d+ of region 'u'/, '... which ftkit run has done');
+    like($j->{log}, qr/replicas .* differ/, '... and the replicas have found');
 }
 
 # ---- pinned memory --------------------------------------------------------------------------------
@@ -96,8 +121,10 @@ for my $case ([[], 1], [['none'], 0]) {
 
 # ---- an error in a kernel ends the context -----------------------------------------------------
 
-for my $word (qw(bad quiet)) {
-    my $j = device("a kernel has an error: the process is replaced, $word", words => [$word]);
+for my $case (['bad', '2 calls', 'in a set'], ['quiet', '100 calls', 'in a call that writes no set']) {
+    my ($word, $period, $when) = @$case;
+    my $j = device("a kernel has an error: the process is replaced, $when", words => [$word],
+        env => { FTKIT_CHECKPOINT_PERIOD => $period });
     like($j->{log}, qr/rank 1 ends, and is replaced .*CUDA error 700 \(CUDA_ERROR_ILLEGAL_ADDRESS\): the context/,
         '... as it says') or diag($j->{log});
     like($j->{log}, qr/rank 1 from the copy/, '... and its rank gets its regions');

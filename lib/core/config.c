@@ -294,9 +294,10 @@ static const struct key keys[] = {
         "next set. compared: clone if two other planes are left, which are compared then; "
         "otherwise replay." },
     { "device", "fault", AT(device_fault), WORD(device_faults), "replace", "replace or error",
-        "What follows an error that ends the context of a GPU, with all memory of the process there. "
-        "replace: the process ends, and is replaced like a lost one, if failures are repaired in "
-        "the job. error: ftkit_checkpoint() returns FTKIT_ERR_IO, and no more sets are written." },
+        "What follows an error that ends the context of a GPU, with all memory of the process "
+        "there. replace: the process ends, and is replaced like a lost one, if failures are "
+        "repaired in the job. error: ftkit_checkpoint() returns FTKIT_ERR_IO, and no more sets are "
+        "written." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks that are lost together with a node; 0: as the host names say." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The driver belongs to the node, so ftkit is built without its header and never loads it: a
- * program that has memory of a device has loaded it.  Functions return codes of the driver (CUDA_...). */
+ * program that has memory of a device has loaded it.  Functions return codes of the driver. */
 #ifndef FTK_CUDA_H
 #define FTK_CUDA_H
 

@@ -309,8 +309,8 @@ static void await_device(int pid, double seconds)
         return;
     if (seconds > first) {
         ftk_report(FTKIT_WARNING,
-            "process %d has died, and has not given its memory of a device back for %.0f s: waiting "
-            "for it",
+            "process %d has died, and has not given its memory of a device back for %.0f s: "
+            "waiting for it",
             pid, first);
         if (ftk_exits_await(pid, seconds - first))
             return;

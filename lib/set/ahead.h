@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * While the host computes the checksum of a piece, the device copies the next ones.  Pieces of 1 MiB,
- * two of them ahead: then they are still in the cache of the processor when the checksum needs them. */
+ * While the host computes the checksum of a piece, the device copies the next ones.  Pieces of
+ * 1 MiB, two of them ahead: then they are still in the cache of the processor when the checksum
+ * needs them. */
 #ifndef FTK_AHEAD_H
 #define FTK_AHEAD_H
 
@@ -18,8 +19,9 @@ struct ftk_ahead {
     unsigned number[FTK_AHEAD_PIECES];
 };
 
-/* Let the bytes from `at` to `at + bytes` of the region be in the segment.  to: the first byte of the
- * region there; all: the bytes of the region.  Calls for a region begin at 0 and go on in order. */
+/* Let the bytes from `at` to `at + bytes` of the region be in the segment.  to: the first byte of
+ * the region there; all: the bytes of the region.  Calls for a region begin at 0 and go on in
+ * order. */
 int ftk_ahead_get(
     struct ftk_ahead *a, const struct ftk_region *r, char *to, size_t all, size_t at, size_t bytes);
 /* No copy is under way after this call.  An error is that of the last copy that was begun. */

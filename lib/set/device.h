@@ -11,8 +11,8 @@
  * replaces it. */
 int ftk_device_done(const struct ftkit_ctx *ctx, int rc);
 
-/* Before regions are packed into a segment: if some are in memory of a device, the device may access
- * the segment from now on. */
+/* Before regions are packed into a segment: if some are in memory of a device, the device may
+ * access the segment from now on. */
 struct ftk_mem_seg;
 void ftk_device_pin(const struct ftkit_ctx *ctx, struct ftk_mem_seg *s);
 

@@ -54,8 +54,8 @@ void ftk_mem_pin(struct ftk_mem_seg *s, enum ftk_memory_kind kind, const void *l
         s->pinned = kind;
     else if (!warned)
         ftk_report(FTKIT_WARNING,
-            "%zu bytes of checkpoint memory cannot be pinned for %s memory (a limit of locked memory, "
-            "ulimit -l): copies are slower",
+            "%zu bytes of checkpoint memory cannot be pinned for %s memory (a limit of locked "
+            "memory, ulimit -l): copies are slower",
             s->cap, ops->name);
     warned = warned || s->pinned == FTK_MEMORY_HOST;
 }

@@ -28,32 +28,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fakecuda.h"
+#include "fakecuda_inside.h"
 
-enum {
-    OK = 0,
-    INVALID_VALUE = 1,
-    OUT_OF_MEMORY = 2,
-    NOT_INITIALIZED = 3,
-    INVALID_CONTEXT = 201,
-    NOT_FOUND = 500,
-    NOT_READY = 600,
-    ILLEGAL_ADDRESS = 700,
-    ALREADY_REGISTERED = 712,
-    NOT_REGISTERED = 713,
-    CAPTURE_UNSUPPORTED = 900,
-    CAPTURE_INVALIDATED = 901,
-    CAPTURE_IMPLICIT = 906
-};
 enum { DEVICES = 2, BLOCKS = 4096, WORK = 4096, RANGES = 256, CONTEXTS = 8, DEPTH = 16 };
 
-struct context {
-    int device;
-};
-struct stream {
-    struct context *context;
-    bool blocking, capturing, broken;
-};
 struct block {
     char *seen, *real;
     size_t bytes;
@@ -65,24 +43,12 @@ struct event {
     struct stream *stream;
     unsigned long long upto; /* the last work of the stream before the event */
 };
-struct work {
-    unsigned long long number;
-    struct stream *stream; /* NULL: the stream of the context that waits for all blocking ones */
-    struct context *context;
-    void (*kernel)(const struct work *w);
-    void *to;
-    const void *from;
-    unsigned long long at[3];
-    double value;
-    size_t bytes;
-    bool needed;
-};
 struct range {
     char *at, *alias;
     size_t bytes;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t fakecuda_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context contexts[CONTEXTS] = { { 0 }, { 1 } }; /* the first ones are primary */
 static int ncontexts = DEVICES;
 static struct block blocks[BLOCKS];
@@ -93,7 +59,8 @@ static unsigned long long nworks;
 static struct range ranges[RANGES];
 static int nranges, registered, unregistered;
 static struct stream *captured;
-static int sticky, owner;
+static int owner;
+int fakecuda_sticky;
 static _Thread_local struct context *stack[DEPTH];
 static _Thread_local int depth;
 
@@ -105,7 +72,7 @@ static struct context *current(void)
 /* ---- errors -------------------------------------------------------------------------- */
 
 /* The code that a call has to return at once; OK: none. */
-static int begins(const char *call)
+int fakecuda_begins(const char *call)
 {
     static int calls;
     const char *text = getenv("FAKECUDA_FAIL"), *me = getenv("OMPI_COMM_WORLD_RANK");
@@ -115,22 +82,15 @@ static int begins(const char *call)
         owner = getpid();
     if (owner != getpid())
         return NOT_INITIALIZED;
-    if (sticky)
-        return sticky;
+    if (fakecuda_sticky)
+        return fakecuda_sticky;
     if (!text || !me || sscanf(text, "%63[^:]:%d:%d:%d:%15s", name, &process, &n, &code, how) < 4
         || strcmp(name, call) != 0 || process != atoi(me) || ++calls != n)
         return OK;
     if (strcmp(how, "sticky") == 0)
-        sticky = code;
+        fakecuda_sticky = code;
     return code;
 }
-
-#define BEGIN()                                                                                    \
-    do {                                                                                           \
-        int begins_ = begins(__func__);                                                            \
-        if (begins_ != OK)                                                                         \
-            return begins_;                                                                        \
-    } while (0)
 
 /* ---- memory -------------------------------------------------------------------------- */
 
@@ -144,7 +104,7 @@ static struct block *block_at(CUdeviceptr p, size_t bytes)
     return NULL;
 }
 
-static char *real_of(CUdeviceptr p, size_t bytes)
+char *fakecuda_real_of(CUdeviceptr p, size_t bytes)
 {
     const struct block *b = block_at(p, bytes);
     return b ? b->real + (p - (CUdeviceptr)(uintptr_t)b->seen) : NULL;
@@ -387,7 +347,7 @@ static void run_needed(void)
         const struct work w = queue[i];
         if (!w.needed)
             queue[left++] = w;
-        else if (sticky == OK)
+        else if (fakecuda_sticky == OK)
             w.kernel(&w);
     }
     nqueue = left;
@@ -411,7 +371,7 @@ static void run(const struct stream *stream, const struct context *context)
     run_upto(stream, context, nworks);
 }
 
-static void add(struct work w)
+void fakecuda_add(struct work w)
 {
     w.number = ++nworks;
     if (nqueue == WORK) { /* a driver waits then, too */
@@ -432,21 +392,21 @@ int cuCtxSynchronize(void)
         captured->broken = true;
         return CAPTURE_UNSUPPORTED;
     }
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(&fakecuda_lock);
     for (int i = 0; i < nqueue; i++)
         queue[i].needed = queue[i].context == current();
     run_needed();
-    (void)pthread_mutex_unlock(&lock);
-    return sticky;
+    (void)pthread_mutex_unlock(&fakecuda_lock);
+    return fakecuda_sticky;
 }
 
 int cuStreamSynchronize(void *stream)
 {
     BEGIN();
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(&fakecuda_lock);
     run(stream, stream ? ((struct stream *)stream)->context : current());
-    (void)pthread_mutex_unlock(&lock);
-    return sticky;
+    (void)pthread_mutex_unlock(&fakecuda_lock);
+    return fakecuda_sticky;
 }
 
 int cuStreamQuery(void *stream)
@@ -508,10 +468,10 @@ int cuEventSynchronize(void *event)
 {
     BEGIN();
     const struct event *e = event;
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(&fakecuda_lock);
     run_upto(e->stream, e->stream->context, e->upto);
-    (void)pthread_mutex_unlock(&lock);
-    return sticky;
+    (void)pthread_mutex_unlock(&fakecuda_lock);
+    return fakecuda_sticky;
 }
 
 int cuThreadExchangeStreamCaptureMode(int *mode)
@@ -526,24 +486,26 @@ int cuThreadExchangeStreamCaptureMode(int *mode)
 static int copy_out(void *to, CUdeviceptr from, size_t bytes, struct stream *stream)
 {
     void *h = host_of(to, bytes);
-    const void *d = real_of(from, bytes);
+    const void *d = fakecuda_real_of(from, bytes);
     if (!h || !d)
         return INVALID_VALUE;
-    (void)pthread_mutex_lock(&lock);
-    add((struct work){ .stream = stream, .kernel = copy, .to = h, .from = d, .bytes = bytes });
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_lock(&fakecuda_lock);
+    fakecuda_add(
+        (struct work){ .stream = stream, .kernel = copy, .to = h, .from = d, .bytes = bytes });
+    (void)pthread_mutex_unlock(&fakecuda_lock);
     return OK;
 }
 
 static int copy_in(CUdeviceptr to, const void *from, size_t bytes, struct stream *stream)
 {
     const void *h = host_of(from, bytes);
-    void *d = real_of(to, bytes);
+    void *d = fakecuda_real_of(to, bytes);
     if (!h || !d)
         return INVALID_VALUE;
-    (void)pthread_mutex_lock(&lock);
-    add((struct work){ .stream = stream, .kernel = copy, .to = d, .from = h, .bytes = bytes });
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_lock(&fakecuda_lock);
+    fakecuda_add(
+        (struct work){ .stream = stream, .kernel = copy, .to = d, .from = h, .bytes = bytes });
+    (void)pthread_mutex_unlock(&fakecuda_lock);
     return OK;
 }
 
@@ -576,90 +538,13 @@ int cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
 int cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes)
 {
     BEGIN();
-    char *d = real_of(to, bytes);
+    char *d = fakecuda_real_of(to, bytes);
     if (!d)
         return INVALID_VALUE;
     int code = cuStreamSynchronize(NULL);
     if (code == OK)
         memset(d, value, bytes);
     return code;
-}
-
-/* ---- kernels ---------------------------------------------------------------------------- */
-
-/* heat(u, next, nx): one step of an explicit 5-point scheme; bytes: the number of rows. */
-static void heat(const struct work *w)
-{
-    const size_t nx = (size_t)w->at[2], rows = w->bytes;
-    const double *u = (void *)real_of(w->at[0], (rows + 2) * nx * sizeof *u);
-    double *next = (void *)real_of(w->at[1], (rows + 2) * nx * sizeof *next);
-    if (!u || !next) {
-        sticky = ILLEGAL_ADDRESS;
-        return;
-    }
-    for (size_t y = 1; y <= rows; y++)
-        for (size_t x = 0; x < nx; x++) {
-            const size_t i = y * nx + x;
-            const double left = x > 0 ? u[i - 1] : 0, right = x + 1 < nx ? u[i + 1] : 0;
-            next[i] = u[i] + 0.2 * (left + right + u[i - nx] + u[i + nx] - 4.0 * u[i]);
-        }
-}
-
-/* add(p, n, value): add the value to n numbers. */
-static void add_value(const struct work *w)
-{
-    double *p = (void *)real_of(w->at[0], (size_t)w->at[1] * sizeof *p);
-    if (!p)
-        sticky = ILLEGAL_ADDRESS;
-    for (size_t i = 0; p && i < w->at[1]; i++)
-        p[i] += w->value;
-}
-
-int cuModuleLoadData(void **module, const void *text)
-{
-    (void)text;
-    BEGIN();
-    *module = contexts;
-    return OK;
-}
-
-int cuModuleGetFunction(void **f, void *module, const char *name)
-{
-    static const char *const names[] = { "heat", "add", "bad" };
-    (void)module;
-    BEGIN();
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *f = (void *)(uintptr_t)names[i];
-            return OK;
-        }
-    return NOT_FOUND;
-}
-
-int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-    unsigned bz, unsigned shared, void *stream, void **args, void **extra)
-{
-    (void)gx, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
-    BEGIN();
-    struct work w = { .stream = stream };
-    if (strcmp(f, "heat") == 0) {
-        w.kernel = heat;
-        w.bytes = gy;
-        for (int i = 0; i < 3; i++)
-            memcpy(&w.at[i], args[i], sizeof w.at[i]);
-    } else if (strcmp(f, "add") == 0) {
-        w.kernel = add_value;
-        memcpy(&w.at[0], args[0], sizeof w.at[0]);
-        memcpy(&w.at[1], args[1], sizeof w.at[1]);
-        memcpy(&w.value, args[2], sizeof w.value);
-    } else {
-        sticky = ILLEGAL_ADDRESS; /* a device finds it a tenth of a second later */
-        return OK;
-    }
-    (void)pthread_mutex_lock(&lock);
-    add(w);
-    (void)pthread_mutex_unlock(&lock);
-    return OK;
 }
 
 int cuGetErrorName(int code, const char **name)

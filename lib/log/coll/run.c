@@ -13,7 +13,6 @@
  * A tag names the context of the rank that receives: members may have different ones. */
 #include <string.h>
 
-#include "core/memory_kind.h"
 #include "log/coll/saved.h"
 #include "log/coll/schedule.h"
 #include "log/mode.h"
@@ -21,7 +20,6 @@
 #include "log/base/part.h"
 #include "log/base/queue.h"
 #include "log/base/runtime.h"
-#include "log/base/stage.h"
 #include "log/determinant/set_up.h"
 #include "log/request/send.h"
 
@@ -197,53 +195,9 @@ static bool fence_reached(struct ftk_coll *c)
     return all;
 }
 
-/* Copy from one datatype to another. */
-static int copy(const struct ftk_step *s)
-{
-    MPI_Comm self;
-    struct ftk_stage m; /* of the side that is not packed: the other one is memory of the log */
-    int at = 0;
-    int rc = ftk_dtype_self(&self);
-    if (rc != MPI_SUCCESS)
-        return rc;
-    if (s->into_type == MPI_PACKED) {
-        rc = ftk_stage_begin(&m, s->from, s->count, s->type);
-        if (rc == MPI_SUCCESS)
-            rc = PMPI_Pack(m.at, s->count, s->type, s->into, s->into_count, &at, self);
-        return ftk_stage_end(&m, false, rc);
-    }
-    if (s->type == MPI_PACKED) {
-        rc = ftk_stage_begin(&m, s->into, s->into_count, s->into_type);
-        if (rc == MPI_SUCCESS)
-            rc = PMPI_Unpack(s->from, s->count, &at, m.at, s->into_count, s->into_type, self);
-        return ftk_stage_end(&m, true, rc);
-    }
-    return ftk_dtype_convert(s->from, s->count, s->type, s->into, s->into_count, s->into_type);
-}
-
-/* into = from op into */
-static int reduce(const struct ftk_step *s, MPI_Op op)
-{
-    struct ftk_stage from, into;
-    int rc = ftk_stage_begin(&from, s->from, s->count, s->type);
-    if (rc != MPI_SUCCESS)
-        return rc;
-    rc = ftk_stage_begin(&into, s->into, s->count, s->type);
-    if (rc == MPI_SUCCESS)
-        rc = PMPI_Reduce_local(from.at, into.at, s->count, s->type, op);
-    rc = ftk_stage_end(&into, true, rc);
-    return ftk_stage_end(&from, false, rc);
-}
-
 static void local(struct ftk_coll *c, const struct ftk_step *s)
 {
-    int rc = MPI_SUCCESS;
-    if (s->kind == FTK_STEP_MOVE)
-        rc = ftk_memory_copy(s->into, s->from, s->bytes) == FTKIT_OK ? MPI_SUCCESS : MPI_ERR_BUFFER;
-    else if (s->kind == FTK_STEP_COPY)
-        rc = copy(s);
-    else
-        rc = reduce(s, c->call.op);
+    const int rc = ftk_step_local(s, c->call.op);
     if (rc != MPI_SUCCESS)
         ftk_coll_fail(c, rc);
 }

@@ -114,6 +114,9 @@ void ftk_step_reduce(struct ftk_coll *c, const void *in, void *inout, size_t cou
 void ftk_step_copy(struct ftk_coll *c, const void *from, int count, MPI_Datatype type, void *into,
     int into_count, MPI_Datatype into_type);
 
+/* Do a step that sends and receives nothing (local.c).  MPI codes. */
+int ftk_step_local(const struct ftk_step *s, MPI_Op op);
+
 void ftk_coll_fail(struct ftk_coll *c, int error);
 struct ftk_shape ftk_coll_shape(struct ftk_coll *c, MPI_Datatype type);
 /* Forget the shapes of types, and free memory of ended schedules. */

@@ -1,0 +1,66 @@
+/* What the files of the driver without a device share (see fakecuda.c).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef FAKECUDA_INSIDE_H
+#define FAKECUDA_INSIDE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "fakecuda.h"
+
+enum {
+    OK = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    NOT_INITIALIZED = 3,
+    INVALID_CONTEXT = 201,
+    NOT_FOUND = 500,
+    NOT_READY = 600,
+    ILLEGAL_ADDRESS = 700,
+    ALREADY_REGISTERED = 712,
+    NOT_REGISTERED = 713,
+    CAPTURE_UNSUPPORTED = 900,
+    CAPTURE_INVALIDATED = 901,
+    CAPTURE_IMPLICIT = 906
+};
+
+struct context {
+    int device;
+};
+struct stream {
+    struct context *context;
+    bool blocking, capturing, broken;
+};
+struct work {
+    unsigned long long number;
+    struct stream *stream; /* NULL: the stream of the context that waits for all blocking ones */
+    struct context *context;
+    void (*kernel)(const struct work *w);
+    void *to;
+    const void *from;
+    unsigned long long at[3];
+    double value;
+    size_t bytes;
+    bool needed;
+};
+
+extern pthread_mutex_t fakecuda_lock; /* of the work that is queued */
+extern int fakecuda_sticky;           /* the error that all calls return; OK: none */
+
+/* The code that a call has to return at once; OK: none. */
+int fakecuda_begins(const char *call);
+#define BEGIN()                                                                                    \
+    do {                                                                                           \
+        int begins_ = fakecuda_begins(__func__);                                                   \
+        if (begins_ != OK)                                                                         \
+            return begins_;                                                                        \
+    } while (0)
+
+/* Memory of the device, for the driver; NULL: there is none. */
+char *fakecuda_real_of(CUdeviceptr p, size_t bytes);
+/* Queue work; the lock is held. */
+void fakecuda_add(struct work w);
+
+#endif
