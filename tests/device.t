@@ -200,7 +200,14 @@ staged("messages from and to the device, teams = $_->[0], lines $_->[1]", fault 
     env => { FTKIT_LOG_TEAMS => $_->[0], FTKIT_CHECKPOINT_LINE => $_->[1], FTKIT_TOPOLOGY_RANKS_PER_NODE => 2 })
     for ['rank', 'together'], ['rank', 'apart'], ['domain', 'together'], ['all', 'together'];
 staged('... and replicas', n => 8, spares => 1, fault => 'app.mid:1:5:kill', env => { FTKIT_REPLICAS_COUNT => 2 });
-for my $case (['window', 'MPI_Win_create with memory of a device'], ['origin', 'invalid buffer pointer']) {
+{
+    my $j = staged('a kernel has an error, which a message meets: the process is replaced', words => ['bad'], faults => 0,
+        env => { FTKIT_LOG_TEAMS => 'rank' });
+    like($j->{log}, qr/rank 1 ends, and is replaced .*CUDA error 700/, '... as it says') or diag($j->{log});
+}
+for my $case (['window', 'MPI_Win_create with memory of a device'], ['origin', 'invalid buffer pointer'],
+    ['swap', 'invalid buffer pointer'])
+{
     my $j = job(n => 4, program => "$build/mpi/staged", args => [8, $case->[0]],
         env => { FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'all', FTKIT_LEVEL_HDF5_ENABLED => 'false' });
     isnt($j->{rc}, 0, "one-sided: $case->[0]");

@@ -14,7 +14,11 @@ typedef unsigned long long ftk_cuda_address; /* CUdeviceptr */
 /* Codes of the driver that ftkit tells apart. */
 enum {
     CUDA_OK = 0,
-    CUDA_NOT_READY = 600,           /* work of the stream is under way */
+    CUDA_DEINITIALIZED = 4,     /* the process ends */
+    CUDA_INVALID_CONTEXT = 201, /* there is no current context */
+    CUDA_NOT_READY = 600,       /* work of the stream is under way */
+    CUDA_CONTEXT_IS_DESTROYED = 709,
+    CUDA_NOT_REGISTERED = 713,
     CUDA_CAPTURE_UNSUPPORTED = 900, /* a graph is being captured, and this call has broken it */
     CUDA_CAPTURE_IMPLICIT = 906     /* a graph is being captured, and still is */
 };

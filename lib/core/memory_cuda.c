@@ -25,12 +25,16 @@ struct place {
     int device;
 };
 
-/* The streams of this process, one for each context in use.  They are never destroyed: contexts
- * outlive ftkit_close(). */
+/* The streams of this process, one for each context in use, and events behind the last copies out
+ * of each.  They are never destroyed: contexts outlive ftkit_close(). */
 enum { STREAMS = 64 };
+struct stream {
+    void *context, *stream;
+    void *event[FTK_MEMORY_AHEAD]; /* NULL: not made yet */
+};
 static struct {
     pthread_mutex_t lock;
-    void *context[STREAMS], *stream[STREAMS];
+    struct stream of[STREAMS];
     _Atomic int n;
 } streams = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -89,25 +93,25 @@ static void leave(const struct place *at)
 }
 
 /* The stream of the current context, made at its first use. */
-static int stream_of(const struct place *at, void **stream)
+static int stream_of(const struct place *at, struct stream **out)
 {
     int rc = FTKIT_OK, i = 0;
     (void)pthread_mutex_lock(&streams.lock); /* it cannot fail */
     const int n = atomic_load(&streams.n);
-    while (i < n && streams.context[i] != at->context)
+    while (i < n && streams.of[i].context != at->context)
         i++;
     if (i == STREAMS) {
         rc = ftk_fail(FTKIT_ERR_UNSUPPORTED, "memory of more than %d contexts of devices", STREAMS);
     } else if (i == n) {
-        int code = at->cuda->stream_create(&streams.stream[i], CUDA_STREAM_NON_BLOCKING);
-        streams.context[i] = at->context;
+        int code = at->cuda->stream_create(&streams.of[i].stream, CUDA_STREAM_NON_BLOCKING);
+        streams.of[i].context = at->context;
         if (code == CUDA_OK)
             atomic_store(&streams.n, n + 1);
         else
             rc = failed(at, "cuStreamCreate", code);
     }
     if (rc == FTKIT_OK)
-        *stream = streams.stream[i];
+        *out = &streams.of[i];
     (void)pthread_mutex_unlock(&streams.lock);
     return rc;
 }
@@ -127,18 +131,19 @@ static bool owns(const void *p)
 
 /* Begin a copy between the device and host memory, on the stream of the context of `device`, the
  * one of the two addresses that the device has. */
-static int begin(
-    void *to, const void *from, size_t bytes, const void *device, struct place *at, void **stream)
+static int begin(void *to, const void *from, size_t bytes, const void *device, struct place *at,
+    struct stream **on)
 {
     int code;
     int rc = enter(device, at);
     if (rc != FTKIT_OK)
         return rc;
-    rc = stream_of(at, stream);
+    rc = stream_of(at, on);
     if (rc == FTKIT_OK) {
+        void *stream = (*on)->stream;
         code = device == from
-                   ? at->cuda->copy_out(to, (ftk_cuda_address)(uintptr_t)from, bytes, *stream)
-                   : at->cuda->copy_in((ftk_cuda_address)(uintptr_t)to, from, bytes, *stream);
+                   ? at->cuda->copy_out(to, (ftk_cuda_address)(uintptr_t)from, bytes, stream)
+                   : at->cuda->copy_in((ftk_cuda_address)(uintptr_t)to, from, bytes, stream);
         if (code != CUDA_OK)
             rc = failed(
                 at, device == from ? "a copy from the device" : "a copy to the device", code);
@@ -148,67 +153,71 @@ static int begin(
     return rc;
 }
 
-/* Wait for the copies of a stream; the context is current. */
-static int end(const struct place *at, void *stream)
+/* Wait for the copies of a stream, whose context is current. */
+static int await_all(const struct place *at, const struct stream *on)
 {
-    const int code = at->cuda->stream_synchronize(stream);
-    const int rc =
-        code == CUDA_OK ? FTKIT_OK : failed(at, "a copy between the device and its host", code);
-    leave(at);
+    const int code = at->cuda->stream_synchronize(on->stream);
+    return code == CUDA_OK ? FTKIT_OK : failed(at, "a copy between the device and its host", code);
+}
+
+static int copy(void *to, const void *from, size_t bytes, const void *device)
+{
+    struct place at;
+    struct stream *on = NULL;
+    int rc = begin(to, from, bytes, device, &at, &on);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = await_all(&at, on);
+    leave(&at);
     return rc;
 }
 
 static int copy_out(void *to, const void *from, size_t bytes)
 {
-    struct place at;
-    void *stream = NULL;
-    int rc = begin(to, from, bytes, from, &at, &stream);
-    return rc == FTKIT_OK ? end(&at, stream) : rc;
+    return copy(to, from, bytes, from);
 }
 
 static int copy_in(void *to, const void *from, size_t bytes)
 {
-    struct place at;
-    void *stream = NULL;
-    int rc = begin(to, from, bytes, to, &at, &stream);
-    return rc == FTKIT_OK ? end(&at, stream) : rc;
+    return copy(to, from, bytes, to);
 }
 
 /* ---- copies that are begun ------------------------------------------------------------- */
 
-/* The events behind the last copies out.  A set is packed by one thread at a time. */
+/* Where the copies with the last numbers are.  A set is packed by one thread at a time. */
 static struct {
     struct {
         struct place at;
-        void *event; /* of this context; made again for another one */
-        void *stream;
+        struct stream *on;
     } of[FTK_MEMORY_AHEAD];
     unsigned next;
 } ahead;
 
 /* An event behind the work of the stream so far. */
-static int record(const struct place *at, void *stream, unsigned number)
+static int record(const struct place *at, struct stream *on, unsigned number)
 {
     const unsigned i = number % FTK_MEMORY_AHEAD;
     int code = CUDA_OK;
-    if (!ahead.of[i].event || ahead.of[i].at.context != at->context)
-        code = at->cuda->event_create(&ahead.of[i].event, CUDA_EVENT_DISABLE_TIMING);
+    if (!on->event[i])
+        code = at->cuda->event_create(&on->event[i], CUDA_EVENT_DISABLE_TIMING);
     if (code == CUDA_OK)
-        code = at->cuda->event_record(ahead.of[i].event, stream);
+        code = at->cuda->event_record(on->event[i], on->stream);
     ahead.of[i].at = *at;
-    ahead.of[i].stream = stream;
+    ahead.of[i].on = on;
     return code == CUDA_OK ? FTKIT_OK : failed(at, "a copy from the device", code);
 }
 
 static int begin_out(void *to, const void *from, size_t bytes, unsigned *number)
 {
     struct place at;
-    void *stream = NULL;
-    int rc = begin(to, from, bytes, from, &at, &stream);
+    struct stream *on = NULL;
+    int rc = begin(to, from, bytes, from, &at, &on);
     if (rc != FTKIT_OK)
         return rc;
     *number = ahead.next++;
-    rc = record(&at, stream, *number);
+    rc = record(&at, on, *number);
+    if (rc != FTKIT_OK) /* nobody can wait for this copy later */
+        (void)await_all(&at, on);
     leave(&at);
     return rc;
 }
@@ -216,8 +225,8 @@ static int begin_out(void *to, const void *from, size_t bytes, unsigned *number)
 static int begin_in(void *to, const void *from, size_t bytes)
 {
     struct place at;
-    void *stream = NULL;
-    int rc = begin(to, from, bytes, to, &at, &stream);
+    struct stream *on = NULL;
+    int rc = begin(to, from, bytes, to, &at, &on);
     if (rc == FTKIT_OK)
         leave(&at);
     return rc;
@@ -225,8 +234,9 @@ static int begin_in(void *to, const void *from, size_t bytes)
 
 static int await(unsigned number)
 {
-    const struct place *at = &ahead.of[number % FTK_MEMORY_AHEAD].at;
-    const int code = at->cuda->event_synchronize(ahead.of[number % FTK_MEMORY_AHEAD].event);
+    const unsigned i = number % FTK_MEMORY_AHEAD;
+    const struct place *at = &ahead.of[i].at;
+    const int code = at->cuda->event_synchronize(ahead.of[i].on->event[i]);
     if (code == CUDA_OK)
         return FTKIT_OK;
     if (at->cuda->push(at->context) != CUDA_OK)
@@ -239,18 +249,20 @@ static int await(unsigned number)
 static int finish(const void *p)
 {
     struct place at;
-    void *stream = NULL;
+    struct stream *on = NULL;
     int rc = enter(p, &at);
     if (rc != FTKIT_OK)
         return rc;
-    rc = stream_of(&at, &stream);
+    rc = stream_of(&at, &on);
     if (rc == FTKIT_OK)
-        return end(&at, stream);
+        rc = await_all(&at, on);
     leave(&at);
     return rc;
 }
 
 /* ---- pinned memory --------------------------------------------------------------------- */
+
+static void *pinned_by; /* a context that has pinned memory, for all of them */
 
 /* While the program captures a graph, a thread may pin memory in the relaxed mode only. */
 static bool pin(void *at, size_t bytes, const void *like)
@@ -263,14 +275,24 @@ static bool pin(void *at, size_t bytes, const void *like)
     const bool pinned = p.cuda->host_register(at, bytes, CUDA_HOST_PORTABLE) == CUDA_OK;
     if (relaxed)
         (void)p.cuda->exchange_capture_mode(&mode); /* as it was */
+    if (pinned)
+        pinned_by = p.context;
     leave(&p);
     return pinned;
 }
 
-/* The program may have reset its device, and the memory with that: then there is nothing to do. */
-static void unpin(void *at)
+/* Any thread may call it, with or without a context of its own.  The program may have reset its
+ * device, and the memory with that: then there is nothing to release. */
+static bool unpin(void *at)
 {
-    (void)ftk_cuda_find()->host_unregister(at);
+    const struct ftk_cuda *cuda = ftk_cuda_find();
+    void *context;
+    const bool pushed = cuda->push(pinned_by) == CUDA_OK;
+    const int code = cuda->host_unregister(at);
+    if (pushed)
+        (void)cuda->pop(&context);
+    return code == CUDA_OK || code == CUDA_DEINITIALIZED || code == CUDA_CONTEXT_IS_DESTROYED
+           || code == CUDA_NOT_REGISTERED;
 }
 
 static int sum(const void *from, size_t bytes, uint64_t seed, uint64_t *out)
@@ -295,35 +317,53 @@ static bool is_capturing(const struct place *at)
     return code == CUDA_CAPTURE_IMPLICIT || (code == CUDA_OK && status != CUDA_NOT_CAPTURING);
 }
 
-static int wait_for(const void *p)
+/* Wait for the current context.  none: there may be no current context. */
+static int wait_here(const struct place *at, bool none)
 {
-    struct place at;
-    int rc = enter(p, &at);
-    if (rc != FTKIT_OK)
-        return rc;
-    int code = is_capturing(&at) ? CUDA_CAPTURE_IMPLICIT : at.cuda->synchronize();
+    int code = is_capturing(at) ? CUDA_CAPTURE_IMPLICIT : at->cuda->synchronize();
+    if (code == CUDA_OK || (none && code == CUDA_INVALID_CONTEXT))
+        return FTKIT_OK;
     if (code == CUDA_CAPTURE_IMPLICIT || code == CUDA_CAPTURE_UNSUPPORTED)
-        rc = ftk_fail(FTKIT_ERR_STATE,
+        return ftk_fail(FTKIT_ERR_STATE,
             "a graph is being captured: end the capture before the call%s",
             code == CUDA_CAPTURE_UNSUPPORTED ? " (this capture is broken now)" : "");
-    else if (code != CUDA_OK)
-        rc = failed(&at, "the work of the program", code);
+    return failed(at, "the work of the program", code);
+}
+
+/* Memory of a pool, and managed memory, may be in use by another context than the one that the
+ * driver names.  So this waits for the thread's context and for all contexts in use, too. */
+static int wait_for(const void *p)
+{
+    struct place at = { .cuda = ftk_cuda_find() };
+    int rc = wait_here(&at, true);
+    if (rc == FTKIT_OK)
+        rc = enter(p, &at);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = wait_here(&at, false);
     leave(&at);
+    const int n = atomic_load(&streams.n);
+    for (int i = 0; rc == FTKIT_OK && i < n; i++) {
+        if (streams.of[i].context == at.context || at.cuda->push(streams.of[i].context) != CUDA_OK)
+            continue; /* the program has destroyed that context */
+        rc = wait_here(&at, false);
+        leave(&at);
+    }
     return rc;
 }
 
+/* An error that has not ended a context is the matter of the next set. */
 static int check(void)
 {
     const int n = atomic_load(&streams.n);
     int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < n; i++) {
-        struct place at = { .cuda = ftk_cuda_find(), .context = streams.context[i] };
-        int code = at.cuda->stream_query(streams.stream[i]);
-        if (code == CUDA_OK || code == CUDA_NOT_READY)
-            continue;
-        if (at.cuda->push(at.context) != CUDA_OK)
-            continue; /* the program has destroyed the context, and all of its memory */
+        struct place at = { .cuda = ftk_cuda_find(), .context = streams.of[i].context };
+        int code = at.cuda->stream_query(streams.of[i].stream);
+        if (code == CUDA_OK || code == CUDA_NOT_READY || at.cuda->push(at.context) != CUDA_OK)
+            continue; /* push: the program has destroyed the context, and all of its memory */
         rc = failed(&at, "the work of the program", code);
+        rc = atomic_load(&lost_by) == CUDA_OK ? FTKIT_OK : rc;
         leave(&at);
     }
     return rc;

@@ -48,10 +48,10 @@ struct ftk_memory_ops {
     int (*await)(unsigned number);
     int (*finish)(const void *p);
     /* Let the device access host memory itself, which makes copies faster, until unpin().  like:
-     * memory of the device.  Both may fail; the copies are right all the same.  Pinned memory must
-     * not be unmapped, nor its pages be given back. */
+     * memory of the device.  If pin() fails, copies are right all the same.  Pinned memory must not
+     * be unmapped, nor its pages be given back, also if unpin() fails. */
     bool (*pin)(void *at, size_t bytes, const void *like);
-    void (*unpin)(void *at);
+    bool (*unpin)(void *at);
     /* Has all memory of this kind been lost?  A look that does not wait; not set: it cannot be. */
     int (*check)(void);
     /* Whether it has been lost, as an earlier call has found. */

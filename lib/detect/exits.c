@@ -17,7 +17,7 @@
 
 bool ftk_exits_is_ending(pid_t pid)
 {
-    char path[64], text[1024], state = ' ';
+    char path[64], text[1024];
     unsigned flags = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -26,9 +26,9 @@ bool ftk_exits_is_ending(pid_t pid)
         (void)close(fd); /* nothing was written by it */
     text[n > 0 ? n : 0] = '\0';
     const char *name = strrchr(text, ')'); /* PID (NAME) STATE ..., proc(5) */
-    if (!name || sscanf(name, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
+    if (!name || sscanf(name, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
         return false;
-    return state != 'Z' && state != 'X' && ((flags & EXITING) || FTK_FAULT("exits.ending"));
+    return (flags & EXITING) || FTK_FAULT("exits.ending");
 }
 
 bool ftk_exits_await(pid_t pid, double seconds)

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whether a process of this machine is ending: the kernel frees what it had.  false: it lives, or
+/* Whether a process of this machine is ending: the kernel frees what it had, or only its exit code
+ * is left.  (The first thread of a process can have ended before the others.)  false: it lives, or
  * is gone, or /proc does not show it. */
 bool ftk_exits_is_ending(pid_t pid);
 

@@ -36,12 +36,16 @@ static int map(struct ftk_mem_seg *s, size_t bytes)
     return FTKIT_OK;
 }
 
-/* A device would go on using the pages of an address, whatever is mapped there later. */
-static void unpin(struct ftk_mem_seg *s)
+/* A device would go on using the pages of an address, whatever is mapped there later.  false: it
+ * does, and the memory has to stay. */
+static bool unpin(struct ftk_mem_seg *s)
 {
-    if (s->pinned != FTK_MEMORY_HOST)
-        ftk_memory_ops_of(s->pinned)->unpin(s->buf);
+    const bool free = s->pinned == FTK_MEMORY_HOST || ftk_memory_ops_of(s->pinned)->unpin(s->buf);
+    if (!free)
+        ftk_report(FTKIT_WARNING, "a device does not release %zu bytes of memory: they stay mapped",
+            s->cap);
     s->pinned = FTK_MEMORY_HOST;
+    return free;
 }
 
 void ftk_mem_pin(struct ftk_mem_seg *s, enum ftk_memory_kind kind, const void *like)
@@ -62,10 +66,10 @@ void ftk_mem_pin(struct ftk_mem_seg *s, enum ftk_memory_kind kind, const void *l
 
 static void unmap(struct ftk_mem_seg *s, bool keep)
 {
-    unpin(s);
+    const bool free = unpin(s);
     if (s->buf && s->place)
         ftk_place_unmap(s->place, s, keep);
-    else if (s->buf)
+    else if (s->buf && free)
         (void)munmap(s->buf, s->cap);
     s->buf = NULL;
     s->cap = 0;

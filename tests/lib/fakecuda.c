@@ -241,6 +241,8 @@ int cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
 int cuMemHostUnregister(void *p)
 {
     BEGIN();
+    if (!current())
+        return INVALID_CONTEXT;
     int i = 0;
     while (i < nranges && ranges[i].at != p)
         i++;

@@ -1,14 +1,15 @@
 /* Messages between buffers in memory of a device, with the message log, for tests/device.t.
  *
- *   staged STEPS [window | origin]
+ *   staged STEPS [window | origin | swap | bad]
  *
  * In each step each rank computes its numbers anew on the device, and takes part in every kind of
  * call: point-to-point of few and of many bytes, with and without gaps, blocking, non-blocking,
  * persistent, combined, buffered, from any source; and collectives, reductions among them.  Results
  * are compared with those that follow from the step, and are added to the state, which is a region
  * on the device.
- * window: rank 1 makes a window of memory of the device; origin: it puts such memory into a window.
- * These are mistakes.
+ * window: the ranks make a window of memory of the device; origin: they put such memory into a
+ * window; swap: they get the old number of a swap into such memory.  These are mistakes.
+ * bad: a kernel of rank 1 has an error at step 3, in its first life, which a message meets.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -26,7 +27,8 @@ enum { N = 30000, ROOM = 8 * N };
 static ftkit_ctx *ft;
 static MPI_Comm comm;
 static int rank, size, steps, step;
-static void *driver;
+static void *driver, *bad_kernel;
+static bool fails;                 /* the word bad */
 static CUdeviceptr state, out, in; /* [N], [ROOM], [ROOM] doubles */
 static double *h;                  /* [ROOM] */
 
@@ -43,13 +45,15 @@ static void must(int code, const char *call)
 
 static void start_device(void)
 {
-    void *context;
+    void *context, *module;
     driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (!driver)
         must(1, dlerror());
     MUST(cuInit, 0);
     MUST(cuDevicePrimaryCtxRetain, &context, 0);
     MUST(cuCtxSetCurrent, context);
+    MUST(cuModuleLoadData, &module, "");
+    MUST(cuModuleGetFunction, &bad_kernel, module, "bad");
     MUST(cuMemAlloc_v2, &state, N * sizeof *h);
     MUST(cuMemAlloc_v2, &out, ROOM * sizeof *h);
     MUST(cuMemAlloc_v2, &in, ROOM * sizeof *h);
@@ -250,11 +254,15 @@ static int mistakes(const char *word)
     double *base;
     if (word && strcmp(word, "window") == 0)
         return MPI_Win_create(at(out), 800, 8, MPI_INFO_NULL, comm, &w);
-    if (!word)
+    if (!word || strcmp(word, "bad") == 0)
         return 0;
     MPI_Win_allocate(800, 8, MPI_INFO_NULL, comm, &base, &w);
     MPI_Win_fence(0, w);
-    MPI_Put(at(out), 10, MPI_DOUBLE, rank, 0, 10, MPI_DOUBLE, w);
+    const long one = 1;
+    if (strcmp(word, "swap") == 0)
+        MPI_Compare_and_swap(&one, &one, at(out), MPI_LONG, rank, 0, w);
+    else
+        MPI_Put(at(out), 10, MPI_DOUBLE, rank, 0, 10, MPI_DOUBLE, w);
     return 1;
 }
 
@@ -264,6 +272,13 @@ static int compute(void)
     MPI_Datatype thirds;
     MPI_Type_vector(2000, 1, 3, MPI_DOUBLE, &thirds);
     MPI_Type_commit(&thirds);
+    ftkit_info info = { .size = sizeof info };
+    if (fails && rank == 1 && step == 3 && ftkit_query(ft, &info) == FTKIT_OK
+        && info.incarnation == 0) {
+        MUST(cuLaunchKernel, bad_kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+        MPI_Recv(at(in), 5, MPI_DOUBLE, MPI_ANY_SOURCE, 1, comm, MPI_STATUS_IGNORE);
+        return 1;
+    }
     int bad = ring("few bytes", 5, MPI_DOUBLE, 5, 1) | ring("many bytes", N, MPI_DOUBLE, N, 1)
               | ring("gaps", 1, thirds, 2000, 3) | others() | collectives(3) | collectives(2500);
     MPI_Type_free(&thirds);
@@ -320,6 +335,7 @@ static int run(void)
 int main(int argc, char **argv)
 {
     steps = argc > 1 ? atoi(argv[1]) : 0;
+    fails = argc > 2 && strcmp(argv[2], "bad") == 0;
     MPI_Init(&argc, &argv);
     if (ftkit_open(MPI_COMM_WORLD, NULL, &ft) != FTKIT_OK) {
         fprintf(stderr, "staged: %s\n", ftkit_detail(NULL));

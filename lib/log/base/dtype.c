@@ -175,7 +175,7 @@ int ftk_dtype_unpack(const void *from, size_t bytes, void *buf, int count, MPI_D
         return rc;
     if (f->dense) {
         rc = ftk_memory_copy_in(ftk_memory_kind_of(buf), buf, from, bytes);
-        return rc == FTKIT_OK ? MPI_SUCCESS : MPI_ERR_BUFFER;
+        return rc == FTKIT_OK ? MPI_SUCCESS : ftk_stage_failed(rc);
     }
     rc = ftk_dtype_bytes(bytes, &n, &all);
     if (rc == MPI_SUCCESS)

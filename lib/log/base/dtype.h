@@ -7,6 +7,7 @@
 #define FTK_LOG_DTYPE_H
 
 #include "core/memory_kind.h"
+#include "log/base/stage.h"
 #include "log/log.h"
 
 struct ftk_dtype {
@@ -60,7 +61,7 @@ static inline int ftk_dtype_pack_known(
     if (bytes == 0)
         return MPI_SUCCESS;
     int rc = ftk_memory_copy_out(ftk_memory_kind_of(buf), to, buf, bytes);
-    return rc == FTKIT_OK ? MPI_SUCCESS : MPI_ERR_BUFFER;
+    return rc == FTKIT_OK ? MPI_SUCCESS : ftk_stage_failed(rc);
 }
 int ftk_dtype_pack(const void *buf, int count, MPI_Datatype type, void *to, size_t bytes);
 int ftk_dtype_unpack(const void *from, size_t bytes, void *buf, int count, MPI_Datatype type);

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "log/base/stage.h"
-#include "core/ftk.h"
+#include "log/log.h"
+#include "set/device.h"
 
 /* An extension of Open MPI. */
 static bool mpi_knows_devices(void)
@@ -22,13 +23,23 @@ bool ftk_stage_is_direct(const void *buf)
     return ftk_memory_is_host(ftk_memory_kind_of(buf)) || mpi_knows_devices();
 }
 
+int ftk_stage_failed(int rc)
+{
+    if (rc == FTKIT_OK)
+        return MPI_SUCCESS;
+    (void)ftk_device_done(ftk_log.ctx, rc); /* it may end the process */
+    return MPI_ERR_BUFFER;
+}
+
 int ftk_stage_begin(struct ftk_stage *s, const void *buf, int count, MPI_Datatype type)
 {
     *s = (struct ftk_stage){ .at = (void *)(uintptr_t)buf };
     if (count <= 0 || ftk_mpi_takes(buf))
         return MPI_SUCCESS;
-    MPI_Count lb, extent, true_lb, true_extent;
-    int rc = PMPI_Type_get_extent_x(type, &lb, &extent);
+    MPI_Count lb, extent, true_lb, true_extent, size = 0;
+    int rc = PMPI_Type_size_x(type, &size);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Type_get_extent_x(type, &lb, &extent);
     if (rc == MPI_SUCCESS)
         rc = PMPI_Type_get_true_extent_x(type, &true_lb, &true_extent);
     if (rc != MPI_SUCCESS)
@@ -41,18 +52,23 @@ int ftk_stage_begin(struct ftk_stage *s, const void *buf, int count, MPI_Datatyp
     if (!s->copy)
         return MPI_ERR_NO_MEM;
     s->at = (void *)((uintptr_t)s->copy - (uintptr_t)true_lb);
-    if (ftk_memory_copy_out(ftk_memory_kind_of(buf), s->copy, s->home, s->bytes) == FTKIT_OK)
+    const enum ftk_memory_kind kind = ftk_memory_kind_of(buf);
+    /* the gaps are copied back, too: a kernel under way may write them */
+    int bad = s->bytes > (size_t)(size * count) ? ftk_memory_wait(kind, s->home) : FTKIT_OK;
+    if (bad == FTKIT_OK)
+        bad = ftk_memory_copy_out(kind, s->copy, s->home, s->bytes);
+    if (bad == FTKIT_OK)
         return MPI_SUCCESS;
     free(s->copy);
     s->copy = NULL;
-    return MPI_ERR_BUFFER;
+    return ftk_stage_failed(bad);
 }
 
 int ftk_stage_end(struct ftk_stage *s, bool written, int rc)
 {
-    if (s->copy && written && rc == MPI_SUCCESS
-        && ftk_memory_copy_in(ftk_memory_kind_of(s->home), s->home, s->copy, s->bytes) != FTKIT_OK)
-        rc = MPI_ERR_BUFFER;
+    if (s->copy && written && rc == MPI_SUCCESS)
+        rc = ftk_stage_failed(
+            ftk_memory_copy_in(ftk_memory_kind_of(s->home), s->home, s->copy, s->bytes));
     free(s->copy);
     s->copy = NULL;
     return rc;

@@ -27,6 +27,10 @@ struct ftk_stage {
     size_t bytes; /* from the first byte of the items to the last one, gaps included */
 };
 
+/* The MPI code for a code of an access to memory.  If memory of a device has been lost, this is the
+ * end of the process, as device.fault says. */
+int ftk_stage_failed(int rc);
+
 /* MPI codes.  A stage has the bytes of the items, gaps included, unless count is 0. */
 int ftk_stage_begin(struct ftk_stage *s, const void *buf, int count, MPI_Datatype type);
 /* Free the stage.  If rc is MPI_SUCCESS, and the MPI has written, copy the items back first.  The

@@ -50,5 +50,5 @@ int ftk_step_local(const struct ftk_step *s, MPI_Op op)
         return copy(s);
     if (s->kind == FTK_STEP_REDUCE)
         return reduce(s, op);
-    return ftk_memory_copy(s->into, s->from, s->bytes) == FTKIT_OK ? MPI_SUCCESS : MPI_ERR_BUFFER;
+    return ftk_stage_failed(ftk_memory_copy(s->into, s->from, s->bytes));
 }

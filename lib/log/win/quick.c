@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "log/base/dtype.h"
-#include "log/base/stage.h"
 #include "log/log.h"
 #include "log/win/near.h"
 #include "log/win/passive.h"
@@ -114,7 +113,8 @@ bool ftk_win_quick_combine(const struct ftk_win_items *i, MPI_Op op, const void 
     struct place p;
     const void *const buf = op == MPI_NO_OP ? old : from;
     if ((op != MPI_SUM && op != MPI_REPLACE && (op != MPI_NO_OP || !old)) || !find(i, buf, &p)
-        || p.number == FTK_NUMBER_NONE || !ftk_mpi_takes(old) || !ftk_win_near_lock(p.w, i->target))
+        || p.number == FTK_NUMBER_NONE || !ftk_memory_is_host(ftk_memory_kind_of(old))
+        || !ftk_win_near_lock(p.w, i->target))
         return false;
     char was[sizeof(uint64_t)];
     memcpy(was, p.at, p.bytes);
@@ -135,7 +135,9 @@ bool ftk_win_quick_swap(
 {
     struct place p;
     char was[sizeof(uint64_t)];
-    if (!find(i, from, &p) || p.bytes > sizeof was || !ftk_win_near_lock(p.w, i->target))
+    if (!find(i, from, &p) || p.bytes > sizeof was
+        || !ftk_memory_is_host(ftk_memory_kind_of(compare))
+        || !ftk_memory_is_host(ftk_memory_kind_of(old)) || !ftk_win_near_lock(p.w, i->target))
         return false;
     memcpy(was, p.at, p.bytes);
     (void)FTK_FAULT("win.combine");
