@@ -2,7 +2,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/run_state.h"
+#include "core/symbol.h"
 #include "detect/detect.h"
 #include "detect/last_word.h"
 #include "exit_guard.h"
@@ -95,11 +95,7 @@ static void on_quick_exit(void)
 bool ftk_guard_unwinds(void)
 {
     int (*count)(void);
-    void *found = dlsym(RTLD_DEFAULT, "_ZSt19uncaught_exceptionsv");
-    if (!found)
-        return false;
-    memcpy(&count, &found, sizeof count); /* ISO C has no cast from data to functions */
-    return count() > 0;
+    return ftk_symbol_find(RTLD_DEFAULT, "_ZSt19uncaught_exceptionsv", &count) && count() > 0;
 }
 
 void ftk_guard_exit(const struct ftkit_ctx *ctx, int change)

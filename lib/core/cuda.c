@@ -6,28 +6,20 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "cuda.h"
+#include "symbol.h"
 
 static struct ftk_cuda table;
 static _Atomic(const struct ftk_cuda *) found;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* fn: a pointer to a function, which ISO C does not convert from dlsym()'s pointer to an object. */
-static bool find(void *library, const char *symbol, void *fn)
-{
-    void *at = dlsym(library, symbol);
-    memcpy(fn, &at, sizeof at);
-    return at != NULL;
-}
 
 /* The library stays loaded from now on: nobody closes this handle. */
 static bool look(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     bool all = library != NULL;
-#define FIND(name, symbol, arguments) all = all && find(library, #symbol, &table.name);
+#define FIND(name, symbol, arguments) all = all && ftk_symbol_find(library, #symbol, &table.name);
     FTK_CUDA_CALLS(FIND)
 #undef FIND
     if (library && !all)

@@ -8,7 +8,6 @@
  * the daemons hand the event to all processes.  The function is looked up at run time: a program
  * that is linked with the static library need not name libpmix. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include <pmix.h>
 
 #include "mpi_notify.h"
+#include "symbol.h"
 
 typedef pmix_status_t notify_fn(pmix_status_t status, const pmix_proc_t *source,
     pmix_data_range_t range, const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t done,
@@ -52,11 +52,10 @@ bool ftk_mpi_notify_lost(int job, int rank)
 {
     const char *space = getenv("PMIX_NAMESPACE"), *own = getenv("PMIX_RANK");
     const char *number = number_in(space);
-    void *found = dlsym(RTLD_DEFAULT, "PMIx_Notify_event");
     notify_fn *notify;
-    if (!number || !own || !found || job < 0 || rank < 0)
+    if (!number || !own || job < 0 || rank < 0
+        || !ftk_symbol_find(RTLD_DEFAULT, "PMIx_Notify_event", &notify))
         return false;
-    memcpy(&notify, &found, sizeof notify); /* ISO C has no cast from data to functions */
     struct notice *l = calloc(1, sizeof *l);
     if (!l)
         return false;

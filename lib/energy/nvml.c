@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/symbol.h"
 #include "core/thread.h"
 #include "sensors.h"
 
@@ -33,22 +34,13 @@ struct ftk_nvml {
 };
 enum { LOADING, READY, FAILED };
 
-/* Look up a function; false: the library does not have it.  fn: a pointer to a function, which ISO
- * C does not convert from dlsym()'s pointer to an object. */
-static bool find(void *library, const char *name, void *fn)
-{
-    void *at = dlsym(library, name);
-    memcpy(fn, &at, sizeof at);
-    return at != NULL;
-}
-
 static bool find_all(struct ftk_nvml *n)
 {
-    return find(n->library, "nvmlInit_v2", &n->init)
-           && find(n->library, "nvmlShutdown", &n->shutdown)
-           && find(n->library, "nvmlDeviceGetCount_v2", &n->count)
-           && find(n->library, "nvmlDeviceGetHandleByIndex_v2", &n->handle)
-           && find(n->library, "nvmlDeviceGetTotalEnergyConsumption", &n->energy);
+    return ftk_symbol_find(n->library, "nvmlInit_v2", &n->init)
+           && ftk_symbol_find(n->library, "nvmlShutdown", &n->shutdown)
+           && ftk_symbol_find(n->library, "nvmlDeviceGetCount_v2", &n->count)
+           && ftk_symbol_find(n->library, "nvmlDeviceGetHandleByIndex_v2", &n->handle)
+           && ftk_symbol_find(n->library, "nvmlDeviceGetTotalEnergyConsumption", &n->energy);
 }
 
 static void list(struct ftk_nvml *n)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/symbol.h"
 #include "place_ops.h"
 
 #define TEXT(version) #version
@@ -26,21 +27,13 @@ static struct {
 
 static char why[512]; /* why the library cannot be used; empty: it can be used */
 
-/* Look up a function.  fn: a pointer to a function, which ISO C does not convert from dlsym()'s
- * pointer to an object. */
-static bool find(void *library, const char *name, void *fn)
-{
-    void *at = dlsym(library, name);
-    memcpy(fn, &at, sizeof at);
-    return at != NULL;
-}
-
 static void load_once(void)
 {
     void *library = dlopen(LIBRARY(PMEM_MAJOR_VERSION), RTLD_NOW | RTLD_LOCAL);
-    if (library && find(library, "pmem_map_file", &pmem.map_file)
-        && find(library, "pmem_unmap", &pmem.unmap) && find(library, "pmem_persist", &pmem.persist)
-        && find(library, "pmem_msync", &pmem.msync))
+    if (library && ftk_symbol_find(library, "pmem_map_file", &pmem.map_file)
+        && ftk_symbol_find(library, "pmem_unmap", &pmem.unmap)
+        && ftk_symbol_find(library, "pmem_persist", &pmem.persist)
+        && ftk_symbol_find(library, "pmem_msync", &pmem.msync))
         return;
     const char *said = dlerror();
     snprintf(why, sizeof why, "%s (package libpmem1 of Debian, libpmem of Fedora, pmdk of Spack)",
