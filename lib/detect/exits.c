@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -15,10 +16,10 @@
 
 #define EXITING 0x4u /* PF_EXITING of the kernel, in the flags of a process */
 
-bool ftk_exits_is_ending(pid_t pid)
+/* The state and the flags of a process; false: it is gone, or /proc does not show it. */
+static bool read_stat(pid_t pid, char *state, unsigned *flags)
 {
     char path[64], text[1024];
-    unsigned flags = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
@@ -26,9 +27,23 @@ bool ftk_exits_is_ending(pid_t pid)
         (void)close(fd); /* nothing was written by it */
     text[n > 0 ? n : 0] = '\0';
     const char *name = strrchr(text, ')'); /* PID (NAME) STATE ..., proc(5) */
-    if (!name || sscanf(name, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
-        return false;
-    return (flags & EXITING) || FTK_FAULT("exits.ending");
+    return name && sscanf(name, ") %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
+}
+
+bool ftk_exits_is_ending(pid_t pid)
+{
+    char state;
+    unsigned flags;
+    return read_stat(pid, &state, &flags) && ((flags & EXITING) || FTK_FAULT("exits.ending"));
+}
+
+bool ftk_exits_has_ended(pid_t pid)
+{
+    char state;
+    unsigned flags;
+    if (kill(pid, 0) != 0)
+        return errno == ESRCH;
+    return read_stat(pid, &state, &flags) && (state == 'Z' || state == 'X');
 }
 
 bool ftk_exits_await(pid_t pid, double seconds)

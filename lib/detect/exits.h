@@ -15,6 +15,9 @@
  * is gone, or /proc does not show it. */
 bool ftk_exits_is_ending(pid_t pid);
 
+/* Whether a process has ended.  Its parent may not have asked for the outcome yet. */
+bool ftk_exits_has_ended(pid_t pid);
+
 /* Wait until a process is gone, or only its exit code is left; at most so long.  true: it is. */
 bool ftk_exits_await(pid_t pid, double seconds);
 

@@ -2,33 +2,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "detect/detect.h"
+#include "detect/exits.h"
 #include "log/log.h"
 #include "log/win/word.h"
-
-/* Whether a process has ended.  Its parent may not have asked for the outcome yet. */
-static bool has_ended(pid_t pid)
-{
-    char path[64], text[512];
-    if (kill(pid, 0) != 0)
-        return errno == ESRCH;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0)
-        (void)close(fd); /* nothing was written by it */
-    text[n > 0 ? n : 0] = '\0';
-    const char *name = strrchr(text, ')'); /* PID (NAME) STATE */
-    return name && (strncmp(name, ") Z", 3) == 0 || strncmp(name, ") X", 3) == 0);
-}
 
 /* A processor that waits leaves the memory to the one that has the word. */
 static void pause_briefly(void)
@@ -55,7 +35,8 @@ bool ftk_win_word_take(_Atomic uint32_t *word, uint32_t me)
         pause_briefly();
         if (turns % SPINS == 0)
             (void)sched_yield(); /* never fails */
-        if (turns % LOOKS == 0 && (has_ended((pid_t)other) || ftk_detect_poll(ftk_log.ctx)))
+        if (turns % LOOKS == 0
+            && (ftk_exits_has_ended((pid_t)other) || ftk_detect_poll(ftk_log.ctx)))
             return false;
     }
 }
