@@ -130,7 +130,7 @@ static bool has_pieces(const struct ftk_region *r)
     return ftk_region_has_pieces(r) || (r->type.contiguous && r->kind != FTK_KIND_SERIALIZED);
 }
 
-/* Pack `bytes` bytes of a region, from the offset `at` in it.  */
+/* Pack `bytes` bytes of a region, from the offset `at` in it. */
 static int pack_piece(struct ftk_packer *p, const struct ftk_region *r,
     const struct ftk_seg_region *rec, size_t at, size_t bytes)
 {

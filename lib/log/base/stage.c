@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <string.h>
-
+#include "core/symbol.h"
+#include "log/base/dtype.h"
+#include "log/base/saved.h"
 #include "log/base/stage.h"
 #include "log/log.h"
 #include "set/device.h"
@@ -13,9 +13,7 @@
 static bool mpi_knows_devices(void)
 {
     int (*query)(void) = NULL;
-    void *at = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
-    memcpy(&query, &at, sizeof at); /* ISO C does not convert pointers to functions */
-    return query && query() == 1;
+    return ftk_symbol_find(RTLD_DEFAULT, "MPIX_Query_cuda_support", &query) && query() == 1;
 }
 
 bool ftk_stage_is_direct(const void *buf)
@@ -36,25 +34,22 @@ int ftk_stage_begin(struct ftk_stage *s, const void *buf, int count, MPI_Datatyp
     *s = (struct ftk_stage){ .at = (void *)(uintptr_t)buf };
     if (count <= 0 || ftk_mpi_takes(buf))
         return MPI_SUCCESS;
-    MPI_Count lb, extent, true_lb, true_extent, size = 0;
-    int rc = PMPI_Type_size_x(type, &size);
+    ptrdiff_t low, end;
+    size_t packed;
+    int rc = ftk_dtype_size(count, type, &packed);
     if (rc == MPI_SUCCESS)
-        rc = PMPI_Type_get_extent_x(type, &lb, &extent);
-    if (rc == MPI_SUCCESS)
-        rc = PMPI_Type_get_true_extent_x(type, &true_lb, &true_extent);
+        rc = ftk_saved_span((size_t)count, type, &low, &end);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (extent < 0)
-        return MPI_ERR_TYPE;
-    s->bytes = (size_t)(true_extent + (count - 1) * extent);
-    s->home = (char *)s->at + true_lb;
+    s->bytes = (size_t)(end - low);
+    s->home = (char *)s->at + low;
     s->copy = malloc(s->bytes ? s->bytes : 1);
     if (!s->copy)
         return MPI_ERR_NO_MEM;
-    s->at = (void *)((uintptr_t)s->copy - (uintptr_t)true_lb);
+    s->at = (void *)((uintptr_t)s->copy - (uintptr_t)low);
     const enum ftk_memory_kind kind = ftk_memory_kind_of(buf);
     /* the gaps are copied back, too: a kernel under way may write them */
-    int bad = s->bytes > (size_t)(size * count) ? ftk_memory_wait(kind, s->home) : FTKIT_OK;
+    int bad = s->bytes > packed ? ftk_memory_wait(kind, s->home) : FTKIT_OK;
     if (bad == FTKIT_OK)
         bad = ftk_memory_copy_out(kind, s->copy, s->home, s->bytes);
     if (bad == FTKIT_OK)
