@@ -76,10 +76,7 @@ device('the ranks become fewer', spares => 0, words => ['shrink'], ranks => 3, f
         while => sub {
             my ($work) = @_;
             await_held($work);
-            my ($dir) = slurp('/proc/' . process_of($work, 0) . '/environ') =~ m{\bFTKIT_RUN_STATE=([^\0]*)/} or return;
-            for (my $end = time() + 30 * pace(); time() < $end; select(undef, undef, undef, 0.005)) {
-                last if unpack('Q', slurp("$dir/flip")); # struct ftk_flip
-            }
+            await_flip($work);
             let_go($work);
         },
         run => ['--no-relaunch', '--replicas', 2, '--seed', 143617733, # a byte of a row that is no ghost row

@@ -666,10 +666,7 @@ for my $case ([ 'in u', qr/has flipped bit \d of byte \d+ of region 'u' at /,
         while => sub {
             my ($work) = @_;
             await_held($work);
-            my ($dir) = slurp('/proc/' . process_of($work, 0) . '/environ') =~ m{\bFTKIT_RUN_STATE=([^\0]*)/} or return;
-            for (my $end = time() + 30 * pace(); time() < $end; select(undef, undef, undef, 0.005)) {
-                last if unpack('Q', slurp("$dir/flip")); # struct ftk_flip
-            }
+            await_flip($work);
             let_go($work);
         },
         args => [ '-n', '65x49', '-s', 500 ], env => { FTKIT_LEVEL_HDF5_ENABLED => 'false',

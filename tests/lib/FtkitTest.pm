@@ -19,7 +19,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(job command builds survives in_turn in_any_order victims all_cases pairwise selected is_skipped chain basis of_all_jobs once reference
     build top slurp scratch events event_texts packages ulfm_only asleep_in_waits
     nodes_possible own_mpi died_at_end near test_data write_file await_file process_of kill_rank hold_ranks release_ranks
-    kill_process kill_mpirun pace await_held let_go apart left_behind);
+    kill_process kill_mpirun pace await_held let_go await_flip apart left_behind);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
 my $build = abs_path($ENV{BUILD} // "$top/build");
@@ -430,6 +430,16 @@ sub await_file {
         return $path if $path;
     }
     return '';
+}
+
+# Wait until `ftkit run --flip` has asked the job that has its files in DIR for a bit.
+sub await_flip {
+    my ($work) = @_;
+    my ($dir) = slurp('/proc/' . process_of($work, 0) . '/environ') =~ m{\bFTKIT_RUN_STATE=([^\0]*)/} or return;
+    for (my $end = time() + 30 * pace(); time() < $end; sleep(0.005)) {
+        return 1 if unpack('Q', slurp("$dir/flip")); # struct ftk_flip
+    }
+    return 0;
 }
 
 # Wait until a process stands still by the action "hold" of a fault; whether one does.  The job stands
