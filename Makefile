@@ -40,6 +40,12 @@ endif
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
+# On all processors, at most 16, when there is one goal and make was not told otherwise.  Two goals, as in
+# "make clean all", keep their order.
+ifeq ($(filter-out 0 1,$(words $(MAKECMDGOALS)))$(filter -j% --jobserver%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 16 ? n : 16)))
+endif
+
 # what was asked for, not what an earlier $(BUILD)/mpi.mk has found
 asked := MPI_HOME="$(MPI_HOME)" MPICC="$(MPICC)" MPIFC="$(MPIFC)" HDF5_PKG="$(HDF5_PKG)" PYTHON="$(PYTHON)"
 goals := $(or $(MAKECMDGOALS),all)
