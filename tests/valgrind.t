@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The unit tests under valgrind: no error, nothing lost.  The quick ones; with --all
+# The unit tests under valgrind: no error, nothing lost.  The quick ones of them; with --all
 # every one.
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -12,7 +12,7 @@ use Test::More;
 
 plan(skip_all => 'no valgrind') if system('command -v valgrind >/dev/null 2>&1') != 0;
 my $ulfm = ($ENV{MPI_KIND} // 'ulfm') eq 'ulfm';
-my @units = qw(t_segment t_h5 t_config t_api t_api_misfit t_map t_plan);
+my @units = qw(t_segment t_config t_api t_api_misfit t_map t_plan);
 # not t_h5_faults: its processes are killed
 @units = grep { $_ ne 't_h5_faults' } map { m{/(t_\w+)\.c$} }
     glob top() . '/tests/unit/t_*.c' if all_cases();
