@@ -2,21 +2,17 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Programs of VeloC ask MPI_COMM_WORLD for rank and size before VELOC_Init, when the spares would
- * be among its ranks.  So the linker hands MPI_Init to this file (--wrap), and the context is
- * open when MPI_Init returns: from then on MPI_COMM_WORLD has the working ranks (with the message
- * log).  The context is closed in MPI_Finalize, so a program may also communicate after
- * VELOC_Finalize. */
+ * Programs of VeloC ask MPI_COMM_WORLD for rank and size before VELOC_Init (early.h). */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/compat.h"
 #include "config.h"
+#include "early/early.h"
 #include "veloc.h"
 
 #define PEER "veloc"
@@ -33,12 +29,7 @@ static struct {
     struct ftk_compat_mark next;    /* while writing */
 } veloc;
 
-/* ---- MPI_Init and MPI_Finalize ------------------------------------------------------- */
-
-FTKIT_VELOC_API int ftk_veloc_init(int *argc, char ***argv) __asm__("__wrap_MPI_Init");
-FTKIT_VELOC_API int ftk_veloc_init_thread(
-    int *argc, char ***argv, int required, int *provided) __asm__("__wrap_MPI_Init_thread");
-FTKIT_VELOC_API int ftk_veloc_finalize(void) __asm__("__wrap_MPI_Finalize");
+/* ---- begin and end ------------------------------------------------------------------- */
 
 /* Open the context.  path may be NULL: no file is known yet. */
 static int open_context(MPI_Comm comm, const char *path)
@@ -55,47 +46,12 @@ static int open_context(MPI_Comm comm, const char *path)
     return ftk_compat_open(PEER, comm, ini);
 }
 
-static void open_early(void)
+void ftk_compat_open_early(void)
 {
     char path[PATH_MAX];
     veloc.early = true;
     (void)open_context(MPI_COMM_WORLD, ftk_veloc_find(path, sizeof path) ? path : NULL);
 }
-
-int ftk_veloc_init(int *argc, char ***argv)
-{
-    const int rc = MPI_Init(argc, argv);
-    if (rc == MPI_SUCCESS)
-        open_early();
-    return rc;
-}
-
-int ftk_veloc_init_thread(int *argc, char ***argv, int required, int *provided)
-{
-    const int rc = MPI_Init_thread(argc, argv, required, provided);
-    if (rc == MPI_SUCCESS)
-        open_early();
-    return rc;
-}
-
-/* The program may write its results after MPI_Finalize, so only its exit code reports an error. */
-static void fail_exit(int status, void *arg)
-{
-    (void)arg;
-    if (status != 0)
-        return;
-    fflush(NULL);
-    _exit(EXIT_FAILURE);
-}
-
-int ftk_veloc_finalize(void)
-{
-    if (ftk_compat_close() < 0) /* a line has said what is missing */
-        (void)on_exit(fail_exit, NULL);
-    return MPI_Finalize();
-}
-
-/* ---- begin and end ------------------------------------------------------------------- */
 
 static int failure(const char *call, const char *why)
 {
