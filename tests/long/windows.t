@@ -26,7 +26,7 @@ diag("FTKIT_TEST_SEED=$seed FTKIT_TEST_COUNT=$count");
 sub program {
     my ($name, $how, @points) = @_;
     return { name => $name, steps => 40, args => [ '-m', $how ], points => [@points],
-        $how =~ /^(?:locks|counter|kept)$/ ? (env => { FTKIT_LOG_TEAMS => 'all' }) : () };
+        $how =~ /(?:locks|counter|kept)$/ ? (env => { FTKIT_LOG_TEAMS => 'all' }) : () };
 }
 my %way = (
     'fence' => [ program('windows', 'fence', qw(win.sent win.applied log.send)),
