@@ -147,8 +147,8 @@ PYLIB_OUT := $(foreach e,so.$(VERSION) so so.$(SOVERSION),$(PYLIB).$e)
 
 # Headers and libraries with the calls of other libraries.  They are shared, because the linker option
 # --wrap of the program must not change their own calls.
-PEERS := veloc fti
-EARLY := veloc # their context is open when MPI_Init returns
+PEERS := veloc fti scr
+EARLY := veloc scr # their context is open when MPI_Init returns
 COMPAT_OUT := $(foreach l,$(PEERS),$(foreach e,so.$(VERSION) so so.$(SOVERSION),$(BUILD)/libftkit_$l.$e))
 COMPAT_OBJ = $(patsubst bindings/%.c,$(BUILD)/%.o,$(wildcard bindings/compat/common/*.c \
     $(if $(filter $1,$(EARLY)),bindings/compat/early/*.c) bindings/compat/$1/*.c))

@@ -20,11 +20,12 @@ srand($ENV{FTKIT_TEST_SEED} // 7);
 my $programs = build() . '/compat-tests';
 my %config = (
     veloc => "scratch = /tmp\npersistent = %s\nmode = async\nmax_versions = 2\naxl_type = x\n",
+    scr => "SCR_CHECKPOINT_INTERVAL = 5\nSCR_FLUSH=1 # as without\nSCR_USER_NAME = %s\nSTORE=x\n",
     fti => "[Basic]\nHead = 0\nGlbl_dir = %s  # a comment\nCkpt_L3 = 7\nCkpt_L4 = 11\nKeep_l4_ckpt = 1\n",
 );
-my %needless = (veloc => 'axl_type', fti => 'Keep_l4_ckpt'); # named as without effect
+my %needless = (veloc => 'axl_type', fti => 'Keep_l4_ckpt', scr => 'STORE'); # named as without effect
 my @modes = (['veloc', 'parts'], ['fti', 'snapshot'], ['veloc', 'top'], ['fti', 'bottom'], ['veloc'], ['fti', 'top'],
-    ['fti', 'sizes']);
+    ['fti', 'sizes'], ['scr', 'output'], ['scr', 'top']);
 my $n = 3;
 my $number = 0;
 
@@ -43,7 +44,7 @@ sub peer_job
 {
     my ($peer, $name, %o) = @_;
     my $dir = delete $o{dir} // settings($peer);
-    my %env = %{ delete $o{env} // {} };
+    my %env = (%{ delete $o{env} // {} }, $peer eq 'scr' ? (SCR_CONF_FILE => "$dir/config", SCR_PREFIX => "$dir/sets") : ());
     my @unset = map { ('-u', $_) } grep { !defined $env{$_} }
         qw(FTKIT_LEVEL_HDF5_DIRECTORY FTKIT_CHECKPOINT_PERIOD FTKIT_LEVEL_HDF5_EVERY);
     return job(spares => 0, n => $n, %o, env => \%env, program => 'env',
@@ -68,7 +69,7 @@ for my $peer (sort keys %config) {
             my $j = peer_job($peer, 'calls', n => 2, dir => $dir);
             ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK $run \d+$/m, "$peer: each call, $run")
                 or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 6000));
-            my @named = $j->{log} =~ /config: without effect: (.*)$/mg;
+            my @named = $j->{log} =~ /\b(?:config|rank 0): without effect: (.*)$/mg;
             is("@named", $needless{$peer}, '... a key without effect is named once');
         }
     });
@@ -94,7 +95,8 @@ for my $case (['x' x 1100, '', 'File name too long'], ['x', "/tmp/a #b", 'a blan
 for my $peer (sort keys %config) {
     my $dir = settings($peer);
     my $j = job(spares => 0, n => $n, program => 'sh', timeout => 40,
-        args => ['-c', 'test "$OMPI_COMM_WORLD_RANK" = 1 && set -- "$1" /no/such; exec "$@"', 'sh', "$programs/${peer}_init", "$dir/config"]);
+        env => { SCR_CONF_FILE => "$dir/config", SCR_PREFIX => "$dir/sets" },
+        args => ['-c', 'test "$OMPI_COMM_WORLD_RANK" = 1 && set -- "$1" /no/such && export SCR_CONF_FILE=/no/such; exec "$@"', 'sh', "$programs/${peer}_init", "$dir/config"]);
     my $failed = () = $j->{log} =~ /^\0?rank \d: Init has failed$/mg;
     ok($j->{rc} != 124 && $failed == $n, "$peer: one rank has no settings: all ranks fail")
         or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 3000));
@@ -171,6 +173,46 @@ sub refused
     return;
 }
 
+# SCR has no rollback inside of a run: where all ranks would go back, all processes end, and the job starts again.
+sub starts_over
+{
+    my $j = heat(['scr', 'top'], spares => 1, run => ['--kill', 'rank 1 at call 4'],
+        env => { FTKIT_LOG_TEAMS => 'all', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' });
+    my $restarts = () = $j->{log} =~ /rank \d restarts at step/g;
+    ok($j->{rc} == 0 && $j->{log} =~ /rank [02]: all ranks of a team go back: the process ends/ && $restarts >= $n
+            && has_result($j), 'scr: all ranks would go back, and start again')
+        or diag("exit code $j->{rc}, want $want, restarts: $restarts\n", substr($j->{log}, 0, 6000));
+    return;
+}
+
+# A clock of rank 0 decides, and rank 0 is lost: its replacement decides again what the others have.
+sub by_clock
+{
+    my $dir = settings('scr');
+    write_file("$dir/config", "SCR_CHECKPOINT_OVERHEAD = 20\nSCR_FLUSH = 0\n");
+    my $j = heat(['scr', 'clock'], dir => $dir, spares => 1, run => ['--no-relaunch', '--kill', 'rank 0 at call 2']);
+    ok($j->{rc} == 0 && $j->{log} =~ /1 rank replaced/ && has_result($j), 'scr: a clock decides when')
+        or diag("exit code $j->{rc}, want $want\n", substr($j->{log}, 0, 6000));
+    like($j->{log}, qr/the last checkpoint, step_\d+, is not in files \(SCR_FLUSH\)/, '... no set is in files, as a line says');
+    return;
+}
+
+# A job that halts: the program asks, and ends; the next job goes on.
+sub halts
+{
+    my $dir = settings('scr');
+    chain(sub {
+        my $j = heat(['scr', 'top'], dir => $dir, env => { FTKIT_CHECKPOINT_DEADLINE => '10ms' });
+        ok($j->{rc} == 75 && $j->{log} !~ /^\0?result/m && $j->{log} !~ /the program did not ask|its work is in the last/,
+            'scr: the job halts, and the program ends') or diag("exit code $j->{rc}\n", substr($j->{log}, 0, 6000));
+        $j = heat(['scr', 'top'], dir => $dir);
+        my $restarts = () = $j->{log} =~ /rank \d restarts at step [1-9]/g;
+        ok($j->{rc} == 0 && $restarts == $n && has_result($j), '... and the next job goes on')
+            or diag("exit code $j->{rc}, want $want\n", substr($j->{log}, 0, 6000));
+    });
+    return;
+}
+
 # An error of files reaches the next checkpoint, which is written, and is where a replacement begins.
 sub without_files
 {
@@ -186,14 +228,20 @@ sub without_files
 
 refused(['veloc', 'careless'], 'has not taken the last checkpoint over. Rule: .* by VELOC_Restart_test');
 refused(['veloc', 'misfit'], 'has not taken the last checkpoint over');
+refused(['scr', 'careless'], 'has not taken the last checkpoint over. Rule: .* by SCR_Have_restart');
+refused(['scr', 'misfit'], 'cannot use its files of the checkpoint step_\d+');
 refused(['fti', 'careless'], 'has not taken the last checkpoint over. Rule: .* by FTI_Status');
 refused(['fti', 'unclear'], 'is this the call of the recovered checkpoint, or the next one');
 without_files($_) for sort keys %config;
 lost(['fti', 'writes']);
+lost(['scr', 'output']);
+starts_over();
+by_clock();
+halts();
 
 my $rounds = all_cases() ? 3 : 1;
 lost($_) for all_cases() ? (@modes) x $rounds : @modes[1, 2, 3];
-all_back($_) for all_cases() ? (grep { "@$_" ne 'fti snapshot' } @modes) x $rounds : $modes[0];
-all_lost($_) for all_cases() ? (grep { "@$_" ne 'fti snapshot' } @modes) x $rounds : $modes[5];
+all_back($_) for all_cases() ? (grep { "@$_" !~ /^scr|fti snapshot/ } @modes) x $rounds : $modes[0];
+all_lost($_) for all_cases() ? (grep { "@$_" ne 'fti snapshot' } @modes) x $rounds : @modes[5, 8];
 
 done_testing();

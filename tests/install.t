@@ -400,6 +400,27 @@ int main(int argc, char **argv)
     return !good;
 }
 END
+    scr => ['SCR', "SCR_PREFIX = sets\n", <<'END'],
+#define _POSIX_C_SOURCE 200809L
+#include <scr.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    int size, flag;
+    char path[SCR_MAX_FILENAME];
+    setenv("SCR_CONF_FILE", argv[argc - 1], 1);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int good = size == 2 && SCR_Init() == SCR_SUCCESS && SCR_Have_restart(&flag, NULL) == SCR_SUCCESS
+               && flag == 0 && SCR_Start_checkpoint() == SCR_SUCCESS
+               && SCR_Route_file("sets/file", path) == SCR_SUCCESS;
+    FILE *f = good ? fopen(path, "w") : NULL;
+    good = f && fclose(f) == 0 && SCR_Complete_checkpoint(1) == SCR_SUCCESS && SCR_Finalize() == SCR_SUCCESS;
+    MPI_Finalize();
+    return !good;
+}
+END
     fti => ['FTI', "[Basic]\nGlbl_dir = sets\n", <<'END'],
 #include <fti.h>
 int main(int argc, char **argv)

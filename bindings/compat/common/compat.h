@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Only calls of ftkit.h are used.  Each library (libftkit_veloc, libftkit_fti) has a copy of these
- * files, and a process uses one of the libraries. */
+ * Only calls of ftkit.h are used.  Each library (libftkit_veloc, libftkit_fti, libftkit_scr) has a
+ * copy of these files, and a process uses one of the libraries. */
 #ifndef FTK_COMPAT_H
 #define FTK_COMPAT_H
 
@@ -41,6 +41,7 @@ struct ftk_compat {
     bool finishing;              /* the program has given its memory back */
     bool bad;                    /* this rank has nothing to save: no rank writes this set */
     bool unfit;                  /* the memory could not take what a rollback has brought */
+    bool starts_over;            /* the program cannot go back, and asks Should_exit about a halt */
 };
 extern struct ftk_compat ftk_compat;
 
@@ -63,10 +64,14 @@ void ftk_compat_need_restore(const char *calls);
 /* End the job, whose result would be wrong: `ftkit run` does not relaunch it. */
 _Noreturn __attribute__((format(printf, 1, 2))) void ftk_compat_abort(const char *format, ...);
 
+/* Close the context and end the process. */
+_Noreturn void ftk_compat_end(int code);
+
 /* Write a set with this mark.  Collective.  FTKIT_OK; FTKIT_ROLLED_BACK: the protected memory holds
  * the last set, and the mark is that of this set; an error: no set, the last one holds, unless
  * ftk_compat.wrote says that an error is about files alone.  Where the job halts or cannot go on,
- * the call ends the process. */
+ * the call ends the process.  With ftk_compat.starts_over the call ends the process where it would
+ * roll back, and returns FTKIT_HALT where the job halts. */
 int ftk_compat_checkpoint(enum ftk_compat_due due, const struct ftk_compat_mark *mark);
 
 /* ftkit_wait(), with the results of ftk_compat_checkpoint().  Collective. */

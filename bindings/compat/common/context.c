@@ -110,7 +110,7 @@ int ftk_compat_close(void)
 
 /* ---- ends ---------------------------------------------------------------------------- */
 
-_Noreturn static void end(int code)
+void ftk_compat_end(int code)
 {
     (void)ftk_compat_close();
     (void)MPI_Finalize(); /* the process ends in any case */
@@ -141,20 +141,24 @@ void ftk_compat_abort(const char *format, ...)
 static int settle(const char *call, int rc)
 {
     struct ftk_compat *c = &ftk_compat;
+    if (rc == FTKIT_HALT && c->starts_over)
+        return rc;
     if (rc == FTKIT_HALT) {
         if (c->rank == 0)
             ftk_compat_say("the job halts, its work is in the last set");
-        end(EXIT_SUCCESS);
+        ftk_compat_end(EXIT_SUCCESS);
     }
     if (FTKIT_FATAL(rc)) {
         say_code(call, rc);
-        end(EXIT_FAILURE);
+        ftk_compat_end(EXIT_FAILURE);
     }
     if (rc == FTKIT_ROLLED_BACK) {
         c->moved = false;
         c->has_set = c->restored = true;
         if (c->finishing)
             give_up("a rank was lost at the end of the job");
+        if (c->starts_over)
+            give_up("all ranks of a team go back");
         if (c->unfit)
             give_up("the protected memory does not have the sizes of the last set");
         ftk_compat_say("the protected memory was set back to the last checkpoint");
@@ -175,7 +179,7 @@ int ftk_compat_recover(void)
     const int rc = ftkit_recover(c->ft, &set);
     if (rc < 0) { /* each rank has this error: without a start there is no job */
         say_code("ftkit_recover", rc);
-        end(EXIT_FAILURE);
+        ftk_compat_end(EXIT_FAILURE);
     }
     c->recovered = true;
     c->has_set = set > 0;
