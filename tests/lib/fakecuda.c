@@ -15,9 +15,8 @@
  *  - Host memory that is registered is copied by its pages of that time, not by its address: who
  *    maps other pages there without unregistering gets old bytes.
  *
- * FAKECUDA_FAIL=call:process:n:code[:sticky]  the n-th call of that name in the process with this
- *                                             number (OMPI_COMM_WORLD_RANK) returns the code
- * FAKECUDA_LOG=FILE                           at its end each process writes its registrations */
+ * FAKECUDA_LOG=FILE  at its end each process writes its registrations, and how many kernels in PTX
+ *                    it has run.  fakecuda_faults.c has other variables. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdbool.h>
@@ -35,9 +34,9 @@ enum { DEVICES = 2, BLOCKS = 4096, WORK = 4096, RANGES = 256, CONTEXTS = 8, DEPT
 struct block {
     char *seen, *real;
     size_t bytes;
-    struct context *context; /* NULL: of a pool */
+    struct context *context; /* NULL: of a pool, or of a range that was reserved */
     int device;
-    bool freed;
+    bool pool, managed, freed;
 };
 struct event {
     struct stream *stream;
@@ -59,37 +58,13 @@ static unsigned long long nworks;
 static struct range ranges[RANGES];
 static int nranges, registered, unregistered;
 static struct stream *captured;
-static int owner;
-int fakecuda_sticky;
+int fakecuda_owner, fakecuda_sticky;
 static _Thread_local struct context *stack[DEPTH];
 static _Thread_local int depth;
 
 static struct context *current(void)
 {
     return depth > 0 ? stack[depth - 1] : NULL;
-}
-
-/* ---- errors -------------------------------------------------------------------------- */
-
-/* The code that a call has to return at once; OK: none. */
-int fakecuda_begins(const char *call)
-{
-    static int calls;
-    const char *text = getenv("FAKECUDA_FAIL"), *me = getenv("OMPI_COMM_WORLD_RANK");
-    char name[64], how[16] = "";
-    int process, n, code;
-    if (!owner)
-        owner = getpid();
-    if (owner != getpid())
-        return NOT_INITIALIZED;
-    if (fakecuda_sticky)
-        return fakecuda_sticky;
-    if (!text || !me || sscanf(text, "%63[^:]:%d:%d:%d:%15s", name, &process, &n, &code, how) < 4
-        || strcmp(name, call) != 0 || process != atoi(me) || ++calls != n)
-        return OK;
-    if (strcmp(how, "sticky") == 0)
-        fakecuda_sticky = code;
-    return code;
 }
 
 /* ---- memory -------------------------------------------------------------------------- */
@@ -108,6 +83,16 @@ char *fakecuda_real_of(CUdeviceptr p, size_t bytes)
 {
     const struct block *b = block_at(p, bytes);
     return b ? b->real + (p - (CUdeviceptr)(uintptr_t)b->seen) : NULL;
+}
+
+char *fakecuda_block(CUdeviceptr p, CUdeviceptr *first, size_t *bytes)
+{
+    const struct block *b = block_at(p, 1);
+    if (!b)
+        return NULL;
+    *first = (CUdeviceptr)(uintptr_t)b->seen;
+    *bytes = b->bytes;
+    return b->real;
 }
 
 /* Host memory: the pages that were registered there, or the address itself; NULL: the bytes begin
@@ -146,7 +131,7 @@ static struct block *new_block(size_t bytes)
     return b;
 }
 
-static int allocate(CUdeviceptr *p, size_t bytes, struct context *context)
+static int allocate(CUdeviceptr *p, size_t bytes, struct context *context, bool pool, bool managed)
 {
     if (bytes == 0 || !current())
         return bytes == 0 ? INVALID_VALUE : INVALID_CONTEXT;
@@ -156,6 +141,8 @@ static int allocate(CUdeviceptr *p, size_t bytes, struct context *context)
         b = new_block(bytes);
     b->freed = false;
     b->context = context;
+    b->pool = pool;
+    b->managed = managed;
     b->device = current()->device;
     memset(b->real, 0xa5, bytes); /* as it comes */
     *p = (CUdeviceptr)(uintptr_t)b->seen;
@@ -165,14 +152,28 @@ static int allocate(CUdeviceptr *p, size_t bytes, struct context *context)
 int cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
 {
     BEGIN();
-    return allocate(p, bytes, current());
+    return allocate(p, bytes, current(), false, false);
+}
+
+int cuMemAllocManaged(CUdeviceptr *p, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    BEGIN();
+    return allocate(p, bytes, current(), false, true);
+}
+
+/* As memory of cuMemCreate() that is mapped into a range that was reserved. */
+int fakecuda_reserve(CUdeviceptr *p, size_t bytes)
+{
+    BEGIN();
+    return allocate(p, bytes, NULL, false, false);
 }
 
 int cuMemAllocAsync(CUdeviceptr *p, size_t bytes, void *stream)
 {
     (void)stream;
     BEGIN();
-    return allocate(p, bytes, NULL);
+    return allocate(p, bytes, NULL, true, false);
 }
 
 int cuMemFree_v2(CUdeviceptr p)
@@ -187,7 +188,7 @@ int cuMemFree_v2(CUdeviceptr p)
 
 int cuPointerGetAttributes(unsigned n, const int *which, void **to, CUdeviceptr p)
 {
-    if (owner && owner != getpid())
+    if (fakecuda_owner && fakecuda_owner != getpid())
         return NOT_INITIALIZED;
     const struct block *b = block_at(p, 1);
     for (unsigned i = 0; i < n; i++) {
@@ -195,8 +196,16 @@ int cuPointerGetAttributes(unsigned n, const int *which, void **to, CUdeviceptr 
             *(void **)to[i] = b ? b->context : NULL;
         else if (which[i] == 2)
             *(unsigned *)to[i] = b ? 2 : 0;
+        else if (which[i] == 8)
+            *(unsigned *)to[i] = b && b->managed;
         else if (which[i] == 9)
             *(int *)to[i] = b ? b->device : -2;
+        else if (which[i] == 11)
+            *(CUdeviceptr *)to[i] = b ? (CUdeviceptr)(uintptr_t)b->seen : 0;
+        else if (which[i] == 12)
+            *(size_t *)to[i] = b ? b->bytes : 0;
+        else if (which[i] == 17)
+            *(const void **)to[i] = b && b->pool ? b : NULL;
         else
             return INVALID_VALUE;
     }
@@ -257,9 +266,10 @@ int cuMemHostUnregister(void *p)
 static void __attribute__((destructor)) note_ranges(void)
 {
     const char *path = getenv("FAKECUDA_LOG");
-    FILE *f = path && registered > 0 && owner == getpid() ? fopen(path, "a") : NULL;
+    FILE *f = path && registered > 0 && fakecuda_owner == getpid() ? fopen(path, "a") : NULL;
     if (f)
-        (void)fprintf(f, "%d registered %d unregistered\n", registered, unregistered);
+        (void)fprintf(f, "%d registered %d unregistered %llu sums\n", registered, unregistered,
+            fakecuda_launches);
     if (f)
         (void)fclose(f);
 }
@@ -340,6 +350,12 @@ static bool waits_for(const struct work *a, const struct work *b)
 static void copy(const struct work *w)
 {
     memcpy(w->to, w->from, w->bytes);
+}
+
+static void copy_wrong(const struct work *w)
+{
+    copy(w);
+    *((char *)w->to + w->bytes / 2) ^= 4;
 }
 
 static void run_needed(void)
@@ -485,15 +501,18 @@ int cuThreadExchangeStreamCaptureMode(int *mode)
     return OK;
 }
 
-static int copy_out(void *to, CUdeviceptr from, size_t bytes, struct stream *stream)
+static int copy_out(void *to, CUdeviceptr from, size_t bytes, struct stream *stream, bool may_flip)
 {
     void *h = host_of(to, bytes);
     const void *d = fakecuda_real_of(from, bytes);
     if (!h || !d)
         return INVALID_VALUE;
     (void)pthread_mutex_lock(&fakecuda_lock);
-    fakecuda_add(
-        (struct work){ .stream = stream, .kernel = copy, .to = h, .from = d, .bytes = bytes });
+    fakecuda_add((struct work){ .stream = stream,
+        .kernel = may_flip && fakecuda_flips(bytes) ? copy_wrong : copy,
+        .to = h,
+        .from = d,
+        .bytes = bytes });
     (void)pthread_mutex_unlock(&fakecuda_lock);
     return OK;
 }
@@ -514,7 +533,7 @@ static int copy_in(CUdeviceptr to, const void *from, size_t bytes, struct stream
 int cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, void *stream)
 {
     BEGIN();
-    return copy_out(to, from, bytes, stream);
+    return copy_out(to, from, bytes, stream, true);
 }
 
 int cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, void *stream)
@@ -526,7 +545,7 @@ int cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, void *s
 int cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
 {
     BEGIN();
-    int code = copy_out(to, from, bytes, NULL);
+    int code = copy_out(to, from, bytes, NULL, false);
     return code == OK ? cuStreamSynchronize(NULL) : code;
 }
 

@@ -17,6 +17,8 @@ int cuCtxPopCurrent_v2(void **context);
 int cuCtxSynchronize(void);
 int cuMemAlloc_v2(CUdeviceptr *p, size_t bytes);
 int cuMemAllocAsync(CUdeviceptr *p, size_t bytes, void *stream);
+int cuMemAllocManaged(CUdeviceptr *p, size_t bytes, unsigned flags);
+int fakecuda_reserve(CUdeviceptr *p, size_t bytes);
 int cuMemFree_v2(CUdeviceptr p);
 int cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags);
 int cuMemHostUnregister(void *p);

@@ -43,14 +43,18 @@ struct work {
     unsigned long long at[3];
     double value;
     size_t bytes;
+    unsigned threads; /* of a kernel in PTX: to is its program, and bytes the number of groups */
     bool needed;
 };
 
 extern pthread_mutex_t fakecuda_lock; /* of the work that is queued */
 extern int fakecuda_sticky;           /* the error that all calls return; OK: none */
+extern int fakecuda_owner;            /* the process that has made the first call */
 
-/* The code that a call has to return at once; OK: none. */
+/* Errors that a test asks for.  The code that a call has to return at once; OK: none. */
 int fakecuda_begins(const char *call);
+bool fakecuda_flips(size_t bytes);
+bool fakecuda_is_wrong(void);
 #define BEGIN()                                                                                    \
     do {                                                                                           \
         int begins_ = fakecuda_begins(__func__);                                                   \
@@ -60,6 +64,14 @@ int fakecuda_begins(const char *call);
 
 /* Memory of the device, for the driver; NULL: there is none. */
 char *fakecuda_real_of(CUdeviceptr p, size_t bytes);
+/* The block of memory that p is in, for the driver; NULL: there is none. */
+char *fakecuda_block(CUdeviceptr p, CUdeviceptr *first, size_t *bytes);
+
+/* The kernel of this name in a text; NULL: there is none, or the text is not understood. */
+struct program *fakecuda_ptx(const char *text, const char *name);
+void fakecuda_run_ptx(const struct work *w);
+extern unsigned long long fakecuda_launches; /* of kernels in PTX */
+
 /* Queue work; the lock is held. */
 void fakecuda_add(struct work w);
 

@@ -1,4 +1,4 @@
-/* The kernels of the driver without a device (see fakecuda.c): by their names.
+/* The kernels of the driver without a device (see fakecuda.c): by their names, or in PTX.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdint.h>
@@ -36,9 +36,11 @@ static void add_value(const struct work *w)
         p[i] += w->value;
 }
 
+enum { NAMES = 3 };
+static const char *const names[NAMES] = { "heat", "add", "bad" };
+
 int cuModuleLoadData(void **module, const void *text)
 {
-
     BEGIN();
     *module = (void *)(uintptr_t)text; /* any handle */
     return OK;
@@ -46,24 +48,39 @@ int cuModuleLoadData(void **module, const void *text)
 
 int cuModuleGetFunction(void **f, void *module, const char *name)
 {
-    static const char *const names[] = { "heat", "add", "bad" };
-    (void)module;
     BEGIN();
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < NAMES; i++)
         if (strcmp(name, names[i]) == 0) {
             *f = (void *)(uintptr_t)names[i];
             return OK;
         }
-    return NOT_FOUND;
+    *f = fakecuda_ptx(module, name);
+    return *f ? OK : NOT_FOUND;
+}
+
+static bool is_ptx(const void *f)
+{
+    size_t i = 0;
+    while (i < NAMES && f != names[i])
+        i++;
+    return i == NAMES;
 }
 
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
     unsigned bz, unsigned shared, void *stream, void **args, void **extra)
 {
-    (void)gx, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
+    (void)gz, (void)by, (void)bz, (void)shared, (void)extra;
     BEGIN();
     struct work w = { .stream = stream };
-    if (strcmp(f, "heat") == 0) {
+    if (is_ptx(f)) {
+        w.kernel = fakecuda_run_ptx;
+        w.to = f;
+        w.bytes = gx;
+        w.threads = bx;
+        memcpy(&w.at[0], args[0], sizeof w.at[0]);
+        memcpy(&w.at[1], args[1], sizeof w.at[1]);
+        memcpy(&w.at[2], args[2], sizeof(unsigned));
+    } else if (strcmp(f, "heat") == 0) {
         w.kernel = heat;
         w.bytes = gy;
         for (int i = 0; i < 3; i++)
