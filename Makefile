@@ -458,6 +458,7 @@ FAKECUDA_SRC := $(wildcard tests/lib/fakecuda*.c)
 $(FAKECUDA): $(FAKECUDA_SRC) $(wildcard tests/lib/fakecuda*.h) $(BUILD)/mpi.mk
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(FAKECUDA_SRC)
+$(BUILD)/unit/t_sums: | $(FAKECUDA)
 $(PRELOADS): $(BUILD)/%.so: tests/lib/%.c $(BUILD)/mpi.mk
 	@$(say)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<

@@ -103,6 +103,47 @@ for my $place (qw(memory shared)) {
     is(scalar @said, 1, '... which one line says');
 }
 
+# ---- checksums by the device -------------------------------------------------------------------------
+
+# kernels that each process has run for them
+sub sums
+{
+    return map { /(\d+) sums/ ? $1 : () } is_skipped() ? () : split /\n/, slurp($ENV{FAKECUDA_LOG});
+}
+for my $case (['auto', 0, 'by the device'], ['host', 0, 'by the host'], ['auto', 1, 'by the host: the kernel is not loaded'],
+    ['auto', 2, 'by the host: the kernel computes others'])
+{
+    my ($value, $refused, $who) = @$case;
+    local $ENV{FAKECUDA_LOG} = scratch() . "/sums-$value-$refused";
+    local $ENV{FAKECUDA_FAIL} = 'cuModuleLoadData:1:2:218' if $refused == 1;
+    local $ENV{FAKECUDA_SUMS} = 'wrong:1:1' if $refused == 2;
+    my $j = device("checksums $who", n => 3, ranks => 3, spares => 0, env => { FTKIT_DEVICE_SUMS => $value });
+    my @sums = sort { $a <=> $b } sums();
+    my $by_host = $value eq 'host' ? 3 : $refused ? 1 : 0;
+    # the first one is a test; a set has one, of the region that has whole blocks
+    ok(@sums == 3 && !(grep { $_ > 1 } @sums[0 .. $by_host - 1]) && !(grep { $_ < 5 } @sums[$by_host .. 2]), '... as the driver counts')
+        or diag("@sums");
+    my @said = $j->{log} =~ /the host computes checksums of memory of a device/g;
+    is(scalar @said, $refused ? 1 : 0, '... and a line says so once');
+}
+device('... a rank is lost, and its kernel is not loaded', %lost);
+{
+    local $ENV{FAKECUDA_FAIL} = 'cuModuleLoadData:1:2:218';
+    device('... a rank whose kernel is not loaded is lost', %lost, like => qr/rank 1 from the copy/);
+}
+# what is wrong is found before anything is restored from it
+for my $case (['FAKECUDA_SUMS', 'wrong:1:2', 'a checksum is wrong after all'],
+    ['FAKECUDA_FLIP', '1:2:262144', 'a bit flips in a copy from the device'])
+{
+    my ($variable, $value, $what) = @$case;
+    local $ENV{$variable} = $value;
+    my $j = job(%device, args => [12], spares => 1, fault => 'app.mid:1:3:kill',
+        env => { FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false' });
+    like($j->{log}, qr/copy of rank 1: copy: checksum of block \d+ of \d+ differs \(region 'x'\)/, "$what: a restore finds it")
+        or diag($j->{log});
+    unlike($j->{log}, qr/step \d+: \w+, item/, '... and the program never gets wrong numbers');
+}
+
 # ---- the memory of the dead -----------------------------------------------------------------------
 
 # exits.ending lets processes that live count as ending: the replacement waits for them
@@ -171,7 +212,8 @@ refused('a region is longer than its memory',
 for my $case (['cuMemcpyDtoHAsync_v2', 'a copy from the device'], ['cuCtxSynchronize', 'the work of the program']) {
     my ($call, $what) = @$case;
     local $ENV{FAKECUDA_FAIL} = "$call:1:6:999";
-    refused("$call fails once", qr/rank 1: storage I\/O error: \Q$what\E: CUDA error 999 \(unknown error\)$/m, words => []);
+    refused("$call fails once", qr/rank 1: storage I\/O error: \Q$what\E: CUDA error 999 \(unknown error\)$/m, words => [],
+        env => { FTKIT_DEVICE_SUMS => 'host' });
 }
 {
     local $ENV{FAKECUDA_FAIL} = 'cuMemcpyHtoDAsync_v2:4:1:719:sticky'; # the first spare, in its restore

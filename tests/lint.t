@@ -51,6 +51,22 @@ is(join(' ', sort grep { $_ ne 'lib/core/ftk.h' } split /\n/,
         `grep -lE 'FTK_FAULT|ftk_fault_' lib/*.h lib/*/*.h lib/*/*/*.h`),
     '', 'of the headers only lib/core/ftk.h names fault points');
 
+# the kernel in the library is that of its source
+SKIP: {
+    skip 'no clang 14 with a target for PTX', 1 if `clang-14 --print-targets 2>/dev/null` !~ /nvptx64/;
+    is(`scripts/ptx --print`, slurp('lib/core/cuda_sums_ptx.h'), 'scripts/ptx makes the same PTX');
+}
+SKIP: {
+    skip 'no ptxas', 1 if system('command -v ptxas >/dev/null 2>&1') != 0;
+    my $ptx = join '', slurp('lib/core/cuda_sums_ptx.h') =~ /^    "(.*)";?$/mg;
+    $ptx =~ s/\\(.)/$1 eq 'n' ? "\n" : $1/ge;
+    open my $o, '>', scratch() . '/sums.ptx' or die "$!\n";
+    print $o $ptx;
+    close $o;
+    my $out = `ptxas -arch sm_80 -o /dev/null '${\ scratch()}/sums.ptx' 2>&1`;
+    is($? . $out, '0', '... which is right') or diag(substr($ptx, 0, 1000));
+}
+
 my $long = scratch() . '/long.c';
 open $f, '>', $long or die "$long: $!\n";
 print $f '/* ', 'x' x 98, " */\nint i;\n";

@@ -105,6 +105,8 @@ static const struct word energies[] = { { "auto", FTK_ENERGY_AUTO }, { "off", FT
     { NULL, 0 } };
 static const struct word device_faults[] = { { "replace", FTK_DEVICE_REPLACE },
     { "error", FTK_DEVICE_ERROR }, { NULL, 0 } };
+static const struct word device_sums[] = { { "auto", FTK_DEVICE_SUMS_AUTO },
+    { "host", FTK_DEVICE_SUMS_HOST }, { NULL, 0 } };
 static const struct word levels[] = { { "none", -1 }, { "error", FTKIT_ERROR },
     { "warning", FTKIT_WARNING }, { "info", FTKIT_INFO }, { "debug", FTKIT_DEBUG }, { NULL, 0 } };
 
@@ -298,6 +300,9 @@ static const struct key keys[] = {
         "there. replace: the process ends, and is replaced like a lost one, if failures are "
         "repaired in the job. error: ftkit_checkpoint() returns FTKIT_ERR_IO, and no more sets are "
         "written." },
+    { "device", "sums", AT(device_sums), WORD(device_sums), "auto", "auto or host",
+        "Who computes the checksums of regions in memory of a GPU. auto: the GPU, if it can; sets "
+        "are the same. host: the processor." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks that are lost together with a node; 0: as the host names say." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",

@@ -35,6 +35,7 @@ enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL };
 enum ftk_debug { FTK_DEBUG_NONE, FTK_DEBUG_REGIONS };
 enum ftk_measure_energy { FTK_ENERGY_AUTO, FTK_ENERGY_OFF };
 enum ftk_device_fault { FTK_DEVICE_REPLACE, FTK_DEVICE_ERROR };
+enum ftk_device_sums { FTK_DEVICE_SUMS_AUTO, FTK_DEVICE_SUMS_HOST };
 enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
 
 /* recover.start: one of these, or the number of a set. */
@@ -118,6 +119,7 @@ struct ftk_config {
     int energy;                /* report.energy = auto */
     char sysfs[FTK_PATH_MAX];  /* report.sysfs = /sys */
     int device_fault;          /* device.fault = replace */
+    int device_sums;           /* device.sums = auto */
     int debug_check;           /* debug.check = none */
     char warnings[2048];       /* lines about values that make no sense, "" for none */
 };

@@ -23,7 +23,15 @@ enum {
     CUDA_CAPTURE_IMPLICIT = 906     /* a graph is being captured, and still is */
 };
 /* CUpointer_attribute */
-enum { CUDA_OF_CONTEXT = 1, CUDA_OF_MEMORY_TYPE = 2, CUDA_OF_DEVICE = 9 };
+enum {
+    CUDA_OF_CONTEXT = 1,
+    CUDA_OF_MEMORY_TYPE = 2,
+    CUDA_OF_MANAGED = 8,
+    CUDA_OF_DEVICE = 9,
+    CUDA_OF_RANGE_START = 11,
+    CUDA_OF_RANGE_BYTES = 12,
+    CUDA_OF_POOL = 17
+};
 enum { CUDA_MEMORY_DEVICE = 2 };       /* CUmemorytype; managed memory, too */
 enum { CUDA_STREAM_NON_BLOCKING = 1 }; /* flag of cuStreamCreate() */
 enum { CUDA_EVENT_DISABLE_TIMING = 2 };
@@ -50,6 +58,13 @@ enum { CUDA_NOT_CAPTURING = 0 };   /* CUstreamCaptureStatus */
     X(event_create, cuEventCreate, (void **event, unsigned flags))                                 \
     X(event_record, cuEventRecord, (void *event, void *stream))                                    \
     X(event_synchronize, cuEventSynchronize, (void *event))                                        \
+    X(allocate, cuMemAlloc_v2, (ftk_cuda_address * p, size_t bytes))                               \
+    X(release, cuMemFree_v2, (ftk_cuda_address p))                                                 \
+    X(module_load, cuModuleLoadData, (void **module, const void *text))                            \
+    X(module_function, cuModuleGetFunction, (void **function, void *module, const char *name))     \
+    X(launch, cuLaunchKernel,                                                                      \
+        (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,          \
+            unsigned bz, unsigned shared, void *stream, void **arguments, void **extra))           \
     X(host_register, cuMemHostRegister_v2, (void *at, size_t bytes, unsigned flags))               \
     X(host_unregister, cuMemHostUnregister, (void *at))                                            \
     X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, (int *mode))                       \

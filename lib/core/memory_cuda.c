@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "cuda.h"
+#include "cuda_sums.h"
 #include "ftk.h"
 #include "memory_kind.h"
 
@@ -31,6 +32,7 @@ enum { STREAMS = 64 };
 struct stream {
     void *context, *stream;
     void *event[FTK_MEMORY_AHEAD]; /* NULL: not made yet */
+    struct ftk_cuda_sums sums;     /* of one thread at a time, as the copies that are begun */
 };
 static struct {
     pthread_mutex_t lock;
@@ -232,6 +234,47 @@ static int begin_in(void *to, const void *from, size_t bytes)
     return rc;
 }
 
+/* Whether a kernel may read these bytes.  A copy that the driver refuses is an error of one call;
+ * an access of a kernel to memory that is not there ends the context.  So the bytes have to be of
+ * one allocation that the driver knows.  A range of addresses that was reserved may have holes: its
+ * memory has neither a context nor a pool.  Pages of managed memory would move to the device. */
+static bool is_readable(const struct ftk_cuda *cuda, const void *from, size_t bytes)
+{
+    static const int which[] = { CUDA_OF_MANAGED, CUDA_OF_CONTEXT, CUDA_OF_POOL,
+        CUDA_OF_RANGE_START, CUDA_OF_RANGE_BYTES };
+    const ftk_cuda_address p = (ftk_cuda_address)(uintptr_t)from;
+    unsigned managed = 0;
+    void *context = NULL, *pool = NULL;
+    ftk_cuda_address first = 0;
+    size_t all = 0;
+    void *to[] = { &managed, &context, &pool, &first, &all };
+    return cuda->pointer_attributes(5, which, to, p) == CUDA_OK && !managed && (context || pool)
+           && p >= first && p - first <= all && bytes <= all - (p - first);
+}
+
+static int begin_sums(const void *from, size_t block_bytes, size_t n, uint64_t *sums, bool *begun)
+{
+    struct place at;
+    struct stream *on = NULL;
+    int rc = enter(from, &at);
+    *begun = false;
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = stream_of(&at, &on);
+    if (rc == FTKIT_OK && ftk_cuda_sums_can(&on->sums, from, block_bytes)
+        && is_readable(at.cuda, from, n * block_bytes)) {
+        const int code = ftk_cuda_sums_begin(at.cuda, on->stream, &on->sums,
+            (ftk_cuda_address)(uintptr_t)from, block_bytes, n, sums);
+        *begun = code == CUDA_OK;
+        if (code > CUDA_OK) {
+            rc = failed(&at, "checksums by the device", code);
+            rc = atomic_load(&lost_by) == CUDA_OK ? FTKIT_OK : rc;
+        }
+    }
+    leave(&at);
+    return rc;
+}
+
 static int await(unsigned number)
 {
     const unsigned i = number % FTK_MEMORY_AHEAD;
@@ -383,6 +426,7 @@ const struct ftk_memory_ops ftk_memory_cuda = { .name = "CUDA device",
     .wait = wait_for,
     .begin_out = begin_out,
     .begin_in = begin_in,
+    .begin_sums = begin_sums,
     .await = await,
     .finish = finish,
     .pin = pin,

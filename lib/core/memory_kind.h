@@ -21,7 +21,7 @@
 #include "hash.h"
 #include "memory_kinds.h"
 
-#define FTK_MEMORY_AHEAD 4 /* copies */
+#define FTK_MEMORY_AHEAD 8 /* copies */
 
 /* What a kind other than host memory can do. */
 struct ftk_memory_ops {
@@ -47,6 +47,12 @@ struct ftk_memory_ops {
     int (*begin_in)(void *to, const void *from, size_t bytes);
     int (*await)(unsigned number);
     int (*finish)(const void *p);
+    /* Begin to compute XXH3-64 of n blocks of block_bytes each, the first one at `from`, by the
+     * device.  sums[0] to sums[n - 1], in host memory, are there when a copy is over that
+     * begin_out() begins later from the same region, and after finish().  The caller has waited for
+     * the program, and the program does not change the blocks meanwhile.  *begun = false: the host
+     * has to compute the sums, and nothing is under way.  Not set: it always has to. */
+    int (*begin_sums)(const void *from, size_t block_bytes, size_t n, uint64_t *sums, bool *begun);
     /* Let the device access host memory itself, which makes copies faster, until unpin().  like:
      * memory of the device.  If pin() fails, copies are right all the same.  Pinned memory must not
      * be unmapped, nor its pages be given back, also if unpin() fails. */

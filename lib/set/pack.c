@@ -112,7 +112,10 @@ void ftk_region_begin(struct ftkit_ctx *ctx, uint64_t set, size_t head_bytes, si
         write_record(&ctx->regions.list[i], offset, &rec[i]);
         offset += rec[i].bytes;
     }
-    *p = (struct ftk_packer){ .ctx = ctx, .seg = seg, .end = ctx->regions.n };
+    *p = (struct ftk_packer){ .ctx = ctx,
+        .seg = seg,
+        .end = ctx->regions.n,
+        .ahead.host_sums = ctx->cfg.device_sums == FTK_DEVICE_SUMS_HOST };
 }
 
 /* Pack a region that cannot be packed in pieces. */
@@ -138,7 +141,7 @@ static int pack_piece(struct ftk_packer *p, const struct ftk_region *r,
     if (ftk_region_has_pieces(r))
         return r->system->pack_piece(r->arg, to + at, at, bytes);
     if (!ftk_memory_is_host(r->memory) && ftk_memory_ops_of(r->memory)->begin_out)
-        return ftk_ahead_get(&p->ahead, r, to, (size_t)rec->bytes, at, bytes);
+        return ftk_ahead_get(&p->ahead, r, p->seg, rec, at, bytes);
     return ftk_memory_copy_out(r->memory, to + at, (const char *)ftk_region_data(r) + at, bytes);
 }
 
@@ -192,7 +195,8 @@ int ftk_region_pack(struct ftk_packer *p, size_t upto)
         if (rc != FTKIT_OK)
             return rc;
         /* the block is still in the cache: its checksum costs no memory traffic */
-        sums[p->done / FTK_SEG_BLOCK] = ftk_xxh3(data + p->done, end - p->done);
+        if (!ftk_ahead_has_sum(&p->ahead, p->done, end))
+            sums[p->done / FTK_SEG_BLOCK] = ftk_xxh3(data + p->done, end - p->done);
         p->done = end;
     }
     return FTKIT_OK;
