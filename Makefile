@@ -89,16 +89,18 @@ ifneq ($(FTKIT_CC),)
 export OMPI_CC := $(FTKIT_CC)
 export MPICH_CC := $(FTKIT_CC)
 endif
+# the wrapper in $(shell), which does not have what the Makefile exports
+ASK_CC := $(if $(FTKIT_CC),OMPI_CC='$(FTKIT_CC)' MPICH_CC='$(FTKIT_CC)') $(MPICC)
 GEN := $(BUILD)/gen
 CFLAGS_ALL = -std=c11 $(CC_OPT) $(WARN) -Iinclude -Ilib -I$(GEN) $(PKG_CFLAGS) $(CPPFLAGS) $(CFLAGS)
 # stores, and calls of the C library, for what GCC does by rep stos, which costs three times that
 PLAIN := -mmemset-strategy=libcall:-1:noalign -mmemcpy-strategy=libcall:-1:noalign
-PLAIN := $(if $(MPICC),$(shell $(MPICC) $(PLAIN) -E -x c /dev/null >/dev/null 2>&1 && echo "$(PLAIN)"))
+PLAIN := $(if $(MPICC),$(shell $(ASK_CC) $(PLAIN) -E -x c /dev/null >/dev/null 2>&1 && echo "$(PLAIN)"))
 LIB_CFLAGS = $(CFLAGS_ALL) $(PMIX_CFLAGS) $(PLAIN) -fPIC -fvisibility=hidden
 # programs of tests are built fast: by the linker gold where it is there, and without the optimizer, which
 # takes most of the time; one warning guesses by the optimizer
 TEST_CFLAGS = $(CFLAGS_ALL) $(if $(SAN),,-O0 -Wno-maybe-uninitialized)
-TEST_LD := $(if $(MPICC),$(shell $(MPICC) -fuse-ld=gold -Wl,--version >/dev/null 2>&1 && echo -fuse-ld=gold))
+TEST_LD := $(if $(MPICC),$(shell $(ASK_CC) -fuse-ld=gold -Wl,--version >/dev/null 2>&1 && echo -fuse-ld=gold))
 
 # ---- libraries --------------------------------------------------------------------------
 
