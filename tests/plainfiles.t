@@ -11,6 +11,7 @@ use lib "$FindBin::Bin/lib";
 use FtkitTest;
 use File::Path qw(remove_tree);
 use File::Temp qw(tempdir);
+use JSON::PP 'decode_json';
 use Test::More;
 
 ulfm_only();
@@ -180,6 +181,46 @@ if (-d $lost) {
     is($code, 0, '... ftkit prune');
     is(join(' ', map { s/.*-0*//r } glob "$work/default.ftkit/set-*"), '4', '... removes sets with all their files');
     remove_tree($work);
+}
+
+# ---- what the commands count -------------------------------------------------------------
+
+# The bytes of all plain files of a set, and of all else there.
+sub bytes_of
+{
+    my ($set) = @_;
+    my ($files, $rest) = (0, 0);
+    for (split /\0/, `find '$set' -type f -print0`) {
+        (m{^\Q$set\E/files/} ? $files : $rest) += -s $_;
+    }
+    return ($files, $rest);
+}
+sub json { my ($text) = @_; my $of = eval { decode_json($text) }; return $of // {} }
+for my $plain (1, 0) {
+    my $events = sprintf '%s/events%d', scratch(), $plain;
+    my $j = saves('counted: ' . ($plain ? 'plain files' : 'inside HDF5'), sets => qr/\Acomplete 7 6 5\z/,
+        env => { FTKIT_REPORT_EVENTS => $events, FTKIT_FILES_PLAIN => $plain ? 'true' : 'false' });
+    next if is_skipped();
+    my @bad;
+    # 480000 bytes of x.bin, step.txt, a file of odd steps; each file begins at a multiple of 64 bytes
+    my ($code, $report, $errors) = command('report', '--json', $events);
+    my %level = map { $_->{level} => $_ } @{ json($report)->{levels} // [] };
+    my ($memory, $durable) = map { $level{$_} // {} } qw(memory files);
+    push @bad, "$_->{level}: $_->{sets} sets" for grep { $_->{sets} != 7 } $memory, $durable;
+    my $least = 4 * 7 * 480000;
+    push @bad, "$_->{level}: $_->{bytes} bytes" for grep { $_->{bytes} < $least || $_->{bytes} > 1.02 * $least } $memory, $durable;
+    # what the file system has of a set is what `ftkit ls` says, and the files are bytes of the registered ones
+    my %ls = map { $_->{set} => $_ } @{ json((command('ls', '--json', $j->{dir}))[1])->{sets} // [] };
+    for my $set (5 .. 7) {
+        my ($files, $rest) = bytes_of(set_of($j->{dir}, $set));
+        push @bad, "set $set: " . ($ls{$set}{bytes} // '-') . " bytes in ls, not $files + $rest" if ($ls{$set}{bytes} // 0) != $files + $rest;
+        push @bad, "set $set: $files bytes of files" if $plain ? $files < 4 * 480000 : $files != 0;
+    }
+    my ($status) = slurp("$j->{dir}/default.ftkit/status") =~ /^set_bytes = (\d+)$/m;
+    push @bad, 'status: ' . ($status // '-') . ' bytes' if ($status // 0) < 480000 || $status > 1.02 * 480000;
+    my (undef, $text) = command('status', $j->{dir});
+    push @bad, "ftkit status: $text" if $text !~ /^  memory +set 7, .*\n  file system +set 7, /m;
+    is("@bad", '', '... as they are') or diag($errors, $report);
 }
 
 # ---- kills, and a full file system, while they are written ------------------------------
