@@ -369,6 +369,7 @@ typedef struct ftkit_files {
  * keeps no file of it open.
  * Both functions run while other ranks may be anywhere: they must not call MPI, or functions of
  * ftkit.  Use ops = NULL if writing or reading communicates.
+ * A set that another number of ranks wrote is refused, unless ftkit_files_any_ranks() allows it.
  * dir is below files.directory, which has to have room for the files of all ranks of the node,
  * beside the sets.  The next process removes the directories of processes that were killed.
  *
@@ -443,9 +444,73 @@ FTKIT_API int ftkit_files_end(ftkit_ctx *ctx, const char *name, int ok);
  * The files stay until ftkit_files_begin() or ftkit_files_end().  The program may read them at once
  * or later, and together with other ranks where all ranks roll back.
  *
- * Local.  Errors: as ftkit_files_begin().
+ * Local.  Errors: as ftkit_files_begin(); FTKIT_ERR_SIZE: also when another number of ranks wrote
+ *         the set: see ftkit_files_any_ranks().
  */
 FTKIT_API int ftkit_files_read(ftkit_ctx *ctx, const char *name, char *dir, size_t room);
+
+/** Reads files of a set that another number of ranks wrote: old_ranks.  The function asks for them
+ * by ftkit_files_of(), and calls nothing else of ftkit, and no MPI.  0; any other value fails the
+ * restore.  arg, name: of ftkit_register_files(). */
+typedef int ftkit_files_ranks_fn(void *arg, ftkit_ctx *ctx, const char *name, int old_ranks);
+
+/**
+ * Let files be restored on another number of ranks than wrote them.  Without this call such a
+ * restart is FTKIT_ERR_SIZE.
+ *
+ * @param read  called in place of the read of ftkit_files, on each rank.  NULL for files that were
+ *              registered without callbacks: after FTKIT_ROLLED_BACK the program looks at
+ *              ftkit_files_ranks()
+ *
+ * All ranks make this call, after ftkit_register_files(), and before ftkit_recover() or
+ * ftkit_step().  Any rank can have the files of any old rank, of several ones, or none: the
+ * program decides who reads what.  They come from the set on the file system, with files.plain or
+ * without.  So a job that has shrunk goes on by them if the set is complete there, and the message
+ * log and replicas need as many ranks as before.
+ * Other regions that are neither replicated nor global arrays still refuse such a restart.
+ *
+ * Local.
+ * Errors: FTKIT_ERR_NOT_FOUND: no such files; FTKIT_ERR_STATE: after ftkit_recover() or
+ *         ftkit_step(); FTKIT_ERR_ARG: read is missing, or given for files without callbacks.
+ * Errors of a restore: as ftkit_register_files(); FTKIT_ERR_LOST: the set is in memory alone.
+ */
+FTKIT_API int ftkit_files_any_ranks(ftkit_ctx *ctx, const char *name, ftkit_files_ranks_fn *read);
+
+/**
+ * The number of ranks whose files can be had by ftkit_files_of(): old ranks 0 to *ranks - 1.
+ *
+ * @return FTKIT_OK: another number of ranks wrote the set that was restored; FTKIT_NO_SET: as many
+ *         ranks, no set was restored, or a newer set is committed; or an error
+ *
+ * Local.  Errors: FTKIT_ERR_NOT_FOUND: no such files; FTKIT_ERR_ARG: ranks is NULL.
+ */
+FTKIT_API int ftkit_files_ranks(ftkit_ctx *ctx, const char *name, int *ranks);
+
+/**
+ * Have the files of a rank of the set that another number of ranks wrote.
+ *
+ * @param      old_rank  0 to ftkit_files_ranks() - 1
+ * @param[out] dir       path of a directory with these files, of this call and this process alone,
+ *                       with a NUL at its end [room]
+ * @param      room      bytes at dir; 1100 are always enough
+ * @return FTKIT_OK; FTKIT_NO_SET: there are no files: ftkit_files_ranks() has none, or the set is
+ *         the first one of ftkit_step(); or an error
+ *
+ * Names, permissions and bytes are those that the old rank wrote; names, lengths and checksums are
+ * compared.  The program may change and remove these files, and does so when files.directory is
+ * small.  They stay until the function of ftkit_files_any_ranks() returns; without callbacks until
+ * ftkit_files_begin() or ftkit_files_end().  The same rank again: the same directory, made anew.
+ *
+ * Local, reads files.  Memory: the bytes of these files twice, once in files.directory.
+ * Errors: FTKIT_ERR_NOT_FOUND: no such files; FTKIT_ERR_ARG: there is no such rank, or dir is NULL;
+ *         FTKIT_ERR_SIZE: the path is too long for dir; FTKIT_ERR_STATE: files of the next set are
+ *         begun; FTKIT_ERR_LOST: the set is gone since the restore; FTKIT_ERR_CORRUPT,
+ *         FTKIT_ERR_FORMAT: it is damaged since then; the detail names region and rank, and the
+ *         file with files.plain;
+ *         FTKIT_ERR_IO, FTKIT_ERR_NOSPACE, FTKIT_ERR_NOMEM.  No files are there then.
+ */
+FTKIT_API int ftkit_files_of(
+    ftkit_ctx *ctx, const char *name, int old_rank, char *dir, size_t room);
 
 /**
  * Register a variable that holds a communicator made inside the loop.

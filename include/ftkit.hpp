@@ -97,6 +97,32 @@ template <class Body> int escape(ftkit_ctx *ctx, Body &&body)
     return rc;
 }
 
+// ---- files of another number of ranks -------------------------------------------------------
+
+// The files of the ranks of a set that another number of ranks wrote, for checkpoint_read().
+class old_files {
+public:
+    old_files(ftkit_ctx *ctx, const char *name, int ranks) : ctx_(ctx), name_(name), ranks_(ranks)
+    {
+    }
+    int ranks() const noexcept { return ranks_; }
+    // A directory with the files of an old rank, as ftkit_files_of(); empty: there are none.
+    // Throws error.
+    std::string of(int old_rank) const
+    {
+        char dir[1100];
+        const int rc = ftkit_files_of(ctx_, name_, old_rank, dir, sizeof dir);
+        if (rc < 0)
+            throw error(rc, ftkit_detail(ctx_));
+        return rc == FTKIT_OK ? dir : "";
+    }
+
+private:
+    ftkit_ctx *ctx_;
+    const char *name_;
+    int ranks_;
+};
+
 // ---- types of items -------------------------------------------------------------------------
 
 namespace detail {
@@ -324,6 +350,11 @@ template <class X> struct filer {
     static int read(void *arg, const char *dir)
     {
         return guarded([&] { checkpoint_read(*static_cast<X *>(arg), std::string(dir)); });
+    }
+    static int read_ranks(void *arg, ftkit_ctx *ctx, const char *name, int old_ranks)
+    {
+        const old_files old(ctx, name, old_ranks);
+        return guarded([&] { checkpoint_read(*static_cast<X *>(arg), old); });
     }
 };
 
@@ -600,6 +631,31 @@ public:
     }
     // The directory; empty if no set with files was restored.
     std::string files_read(const char *name) { return directory(ftkit_files_read, name); }
+
+    // Let files of an object be restored on another number of ranks, as ftkit_files_any_ranks(),
+    // by a function of its namespace:
+    //     void checkpoint_read(X &, const ftkit::old_files &);
+    template <class X> int files_any_ranks(const char *name, X &)
+    {
+        return check(ftkit_files_any_ranks(get(), name, detail::filer<X>::read_ranks));
+    }
+    // The same without functions: after FTKIT_ROLLED_BACK the program looks at files_ranks().
+    int files_any_ranks(const char *name)
+    {
+        return check(ftkit_files_any_ranks(get(), name, nullptr));
+    }
+    // How many ranks wrote the restored set; 0: as many as now, or there is none.
+    int files_ranks(const char *name)
+    {
+        int ranks = 0;
+        return check(ftkit_files_ranks(get(), name, &ranks)) == FTKIT_OK ? ranks : 0;
+    }
+    // A directory with the files of an old rank; empty: there are none.
+    std::string files_of(const char *name, int old_rank)
+    {
+        char dir[1100];
+        return check(ftkit_files_of(get(), name, old_rank, dir, sizeof dir)) == FTKIT_OK ? dir : "";
+    }
 
     // ---- the loop
 

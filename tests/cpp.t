@@ -32,6 +32,11 @@ for my $cxx (grep { system("command -v $_ >/dev/null 2>&1") == 0 } qw(g++ clang+
         is(compiler($cxx, $standard, '-Wno-unused-command-line-argument', "-fsyntax-only $top/tests/cpp/loop.cpp"), '', "$cxx, $standard");
     }
 }
+for my $cxx (grep { system("command -v $_ >/dev/null 2>&1") == 0 } qw(g++ clang++)) {
+    is(compiler($cxx, 'c++17', '-Wno-unused-command-line-argument', "-fsyntax-only $top/tests/cpp/files.cpp"), '', "files.cpp: $cxx");
+}
+is(compiler('g++', 'c++17', "-o $program-files $top/tests/cpp/files.cpp $build/libftkit_mpi.a "
+            . "$build/libftkit-test.a", packages()), '', 'a program with files of its own is built');
 is(compiler('g++', 'c++17', "-o $program $top/tests/cpp/loop.cpp $build/libftkit_mpi.a "
             . "$build/libftkit-test.a", packages()), '', 'the program is built');
 
@@ -69,6 +74,14 @@ ends('... behind the last pass', $all, [], fault => 'finish.begin:2:1:kill', env
     like => qr/rank 2: back 1 times/);
 ends('the job is lost, and restarts from files', $all, [qw(-v 1)], spares => 0, run => [],
     env => { %files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_RECOVER_SUPPLY => 'end' }, like => qr/restored set \d+ from files/);
+for my $how ([], ['-f']) {
+    my $work = sprintf '%s/job%02d', scratch(), ++$jobs;
+    my %job = (program => "$program-files", keep => $work, spares => 0, args => [ @$how, "$work/out" ],
+        env => { %files, FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_RECOVER_SUPPLY => 'end' });
+    isnt(job(%job, n => 3)->{rc}, 0, "files of the program: the job is lost (@$how)");
+    my $j = job(%job, n => 2);
+    is($j->{result}, "30 passes, files of 3 ranks\n", '... and goes on on another number of ranks') or diag($j->{log});
+}
 ends('a rank is lost before ft.scrub() and ft.wait() in a pass', $all, [qw(-v 1 -w)], spares => 4, env => \%files,
     like => qr/rank 0: back 4 times/);
 ends('an exception of one rank is a lost rank', $all, [qw(-x 33)],

@@ -112,6 +112,7 @@ module ftkit
 
     public :: ftkit_repair_fn, ftkit_repair_integer_fn, ftkit_report_fn
     public :: ftkit_body_fn, ftkit_resize_fn, ftkit_measure_fn, ftkit_pack_fn, ftkit_unpack_fn
+    public :: ftkit_files_fn, ftkit_files_ranks_fn
 
     abstract interface
         !> For ftkit_on_repair(): builds everything that depends on the communicator; 0 for
@@ -158,6 +159,17 @@ module ftkit
             import :: c_ptr, c_char, c_int
             type(c_ptr), value :: arg
             character(kind=c_char), intent(in) :: dir(*)
+            integer(c_int) :: status
+        end function
+
+        !> For ftkit_files_any_ranks(): read files of old_ranks ranks by ftkit_files_of(); 0 for
+        !! success.  name, the name of the files, ends with a NUL.
+        function ftkit_files_ranks_fn(arg, ctx, name, old_ranks) result(status) bind(c)
+            import :: ftkit_ctx, c_ptr, c_char, c_int
+            type(c_ptr), value :: arg
+            type(ftkit_ctx), value :: ctx
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int), value :: old_ranks
             integer(c_int) :: status
         end function
 
@@ -590,8 +602,39 @@ module ftkit
             character(kind=c_char, len=*), intent(inout) :: dir
             integer(c_int), intent(out) :: ierr
         end subroutine
+
+        !> Let files be restored on another number of ranks than wrote them, with read in place of
+        !! that of ftkit_register_files(); without read: for files without callbacks.
+        subroutine ftkit_files_any_ranks(ctx, name, read, ierr) &
+            bind(c, name="ftkit_f_files_any_ranks")
+            import :: ftkit_ctx, c_int, c_char, ftkit_files_ranks_fn
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            procedure(ftkit_files_ranks_fn), optional :: read
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+
+        !> ranks: how many ranks wrote the restored set; ierr FTKIT_NO_SET: as many as now.
+        subroutine ftkit_files_ranks(ctx, name, ranks, ierr) bind(c, name="ftkit_f_files_ranks")
+            import :: ftkit_ctx, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            integer(c_int), intent(inout) :: ranks
+            integer(c_int), intent(out) :: ierr
+        end subroutine
+
+        !> dir: a directory with the files of an old rank; ierr FTKIT_NO_SET: there are none.
+        subroutine ftkit_files_of(ctx, name, old_rank, dir, ierr) bind(c, name="ftkit_f_files_of")
+            import :: ftkit_ctx, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            integer(c_int), value :: old_rank
+            character(kind=c_char, len=*), intent(inout) :: dir
+            integer(c_int), intent(out) :: ierr
+        end subroutine
     end interface
     public :: ftkit_register_files, ftkit_files_begin, ftkit_files_read
+    public :: ftkit_files_any_ranks, ftkit_files_ranks, ftkit_files_of
 
     !> The call in a loop without ftkit_step().
     interface

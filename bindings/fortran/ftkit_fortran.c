@@ -666,21 +666,33 @@ void ftkit_f_register_files(ftkit_ctx *const *ctx, const CFI_cdesc_t *name,
     done(ierr, *ctx, "ftkit_register_files", rc);
 }
 
-/* Call a function that returns a path, and fill dir up with blanks. */
+enum { PATH_ROOM = 2048 };
+
+/* The room for the path that a call writes, with its NUL, if dir has so many characters. */
+static size_t room_of(const CFI_cdesc_t *dir)
+{
+    return dir->elem_len + 1 < PATH_ROOM ? dir->elem_len + 1 : PATH_ROOM;
+}
+
+/* Copy a path, and fill dir up with blanks. */
+static void fill_in(const CFI_cdesc_t *dir, const char *path)
+{
+    memset(dir->base_addr, ' ', dir->elem_len);
+    memcpy(dir->base_addr, path, strlen(path));
+}
+
+/* Call a function that returns a path. */
 static void path_of_files(ftkit_ctx *ctx, const char *call,
     int (*fn)(ftkit_ctx *, const char *, char *, size_t), const CFI_cdesc_t *name,
     const CFI_cdesc_t *dir, int *ierr)
 {
     char *c_name;
-    char path[2048];
-    const size_t room = dir->elem_len + 1 < sizeof path ? dir->elem_len + 1 : sizeof path;
+    char path[PATH_ROOM];
     int rc = name_of(ctx, call, name, &c_name);
     if (rc == FTKIT_OK)
-        rc = fn(ctx, c_name, path, room);
-    if (rc == FTKIT_OK) {
-        memset(dir->base_addr, ' ', dir->elem_len);
-        memcpy(dir->base_addr, path, strlen(path));
-    }
+        rc = fn(ctx, c_name, path, room_of(dir));
+    if (rc == FTKIT_OK)
+        fill_in(dir, path);
     free(c_name);
     done(ierr, ctx, call, rc);
 }
@@ -695,6 +707,41 @@ void ftkit_f_files_read(
     ftkit_ctx *const *ctx, const CFI_cdesc_t *name, const CFI_cdesc_t *dir, int *ierr)
 {
     path_of_files(*ctx, "ftkit_files_read", ftkit_files_read, name, dir, ierr);
+}
+
+void ftkit_f_files_any_ranks(
+    ftkit_ctx *const *ctx, const CFI_cdesc_t *name, ftkit_files_ranks_fn *read, int *ierr)
+{
+    char *c_name;
+    int rc = name_of(*ctx, "ftkit_files_any_ranks", name, &c_name);
+    if (rc == FTKIT_OK)
+        rc = ftkit_files_any_ranks(*ctx, c_name, read);
+    free(c_name);
+    done(ierr, *ctx, "ftkit_files_any_ranks", rc);
+}
+
+void ftkit_f_files_ranks(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, int *ranks, int *ierr)
+{
+    char *c_name;
+    int rc = name_of(*ctx, "ftkit_files_ranks", name, &c_name);
+    if (rc == FTKIT_OK)
+        rc = ftkit_files_ranks(*ctx, c_name, ranks);
+    free(c_name);
+    done(ierr, *ctx, "ftkit_files_ranks", rc);
+}
+
+void ftkit_f_files_of(
+    ftkit_ctx *const *ctx, const CFI_cdesc_t *name, int old_rank, const CFI_cdesc_t *dir, int *ierr)
+{
+    char *c_name;
+    char path[PATH_ROOM];
+    int rc = name_of(*ctx, "ftkit_files_of", name, &c_name);
+    if (rc == FTKIT_OK)
+        rc = ftkit_files_of(*ctx, c_name, old_rank, path, room_of(dir));
+    if (rc == FTKIT_OK)
+        fill_in(dir, path);
+    free(c_name);
+    done(ierr, *ctx, "ftkit_files_of", rc);
 }
 
 void ftkit_f_files_end(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, int ok, int *ierr)

@@ -26,8 +26,10 @@
 #include "redistribute.h"
 #include "restore.h"
 #include "set/device.h"
+#include "set/files.h"
 #include "set/number.h"
 #include "set/policy.h"
+#include "store/durable/sets.h"
 #include "transfer.h"
 
 #define BCAST_BYTES ((size_t)1 << 30) /* most bytes of a broadcast */
@@ -183,6 +185,33 @@ static bool same_global(const struct ftk_region *r, const struct ftk_seg_region 
     return same;
 }
 
+/* Check that the set on the file system has the segments of this rank: the program asks for files
+ * of any old rank on any rank, which reads them there. */
+static int check_files(const struct ftk_redist *d, const struct ftk_region *r)
+{
+    const struct ftkit_ctx *ctx = d->ctx;
+    const char *dir = ctx->cfg.h5_dir;
+    struct ftk_manifest m = { 0 };
+    int rc = ctx->cfg.h5_enabled ? ftk_sets_open(dir, ctx->cfg.name, ctx->repair.line, &m)
+                                 : FTKIT_ERR_NOT_FOUND;
+    bool same = rc == FTKIT_OK && m.nranks == (uint32_t)d->nold;
+    for (int q = 0; same && q < d->nold; q++) {
+        uint64_t sum = 0;
+        if (d->source[q] != ctx->rank)
+            continue;
+        const struct ftk_seg_header *h = (const void *)ftk_redist_segment(d, q)->buf;
+        rc = m.level->sum(dir, &m, q, &sum);
+        same = rc == FTKIT_OK && sum == h->head_xxh;
+    }
+    ftk_manifest_free(&m);
+    if (same || (rc != FTKIT_OK && rc != FTKIT_ERR_NOT_FOUND))
+        return rc;
+    return ftk_fail(FTKIT_ERR_LOST,
+        "files '%s': set %llu of %d ranks is in memory alone: files go to another number of ranks "
+        "from the file system",
+        r->name, (unsigned long long)ctx->repair.line, d->nold);
+}
+
 static int compare(const struct ftk_redist *d, const struct ftk_region *r)
 {
     const struct ftk_seg_region *rec = find_record(d, r->name);
@@ -191,7 +220,12 @@ static int compare(const struct ftk_redist *d, const struct ftk_region *r)
             "with the message log (log.enabled) a set of %d ranks cannot be restored on %d: start "
             "with %d ranks",
             d->nold, d->ctx->nranks, d->nold);
-    if (r->kind != FTK_KIND_REPLICATED && r->kind != FTK_KIND_ARRAY)
+    if (ftk_files_are(r) && !ftk_files_any_ranks(r))
+        return ftk_fail(FTKIT_ERR_SIZE,
+            "files '%s' are of each rank: they cannot be restored on %d ranks from %d (start with "
+            "%d ranks, or call ftkit_files_any_ranks)",
+            r->name, d->ctx->nranks, d->nold, d->nold);
+    if (r->kind != FTK_KIND_REPLICATED && r->kind != FTK_KIND_ARRAY && !ftk_files_are(r))
         return ftk_fail(FTKIT_ERR_SIZE,
             "region '%s' is per rank: it cannot be restored on %d ranks from %d "
             "(start with %d ranks, or register it as replicated or as a global array)",
@@ -208,7 +242,7 @@ static int compare(const struct ftk_redist *d, const struct ftk_region *r)
             r->name, (unsigned long long)rec->count, r->count);
     if (r->kind == FTK_KIND_ARRAY && !same_global(r, rec))
         return ftk_fail(FTKIT_ERR_SIZE, "array '%s' was saved with another global shape", r->name);
-    return FTKIT_OK;
+    return ftk_files_are(r) ? check_files(d, r) : FTKIT_OK;
 }
 
 /* Check that old rank q has saved the region with the same kind, type and shape as old rank 0. */
@@ -357,6 +391,8 @@ static int write_regions(struct ftk_redist *d)
     if (rc == FTKIT_ERR_PEER)
         return rc;
     int moved = ftk_redist_write_arrays(d);
+    if (moved == FTKIT_OK && rc == FTKIT_OK)
+        rc = ftk_files_restore_others(d->ctx);
     (void)FTK_FAULT("redistribute.end");
     return agree_same(
         d, moved < rc ? moved : rc, d->replicated, "the contents of replicated regions");

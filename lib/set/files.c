@@ -5,14 +5,19 @@
  * A region has a scratch directory.  With callbacks the directory is empty outside of a set and a
  * restore.  Without callbacks the program has the directory between its calls, and `held` says
  * whose files are in it. */
+#define _GNU_SOURCE
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "files.h"
 #include "region.h"
 #include "store/archive.h"
+#include "store/durable/sets.h"
 #include "store/scratch.h"
+#include "store/tree.h"
 
 enum held {
     HELD_NOTHING,
@@ -32,6 +37,14 @@ struct files {
     struct ftk_archive *archive; /* of the set that is written; or NULL */
     enum held held;
     uint64_t of_call; /* given: the call of ftkit_checkpoint() for which the files are right */
+    bool any_ranks;   /* ftkit_files_any_ranks() */
+    ftkit_files_ranks_fn *read_ranks; /* its function, with callbacks */
+    /* The set that was restored last, if another number of ranks wrote the set. */
+    struct {
+        int nranks; /* 0: there is none, or a newer set is committed */
+        uint64_t set, run;
+        bool failed; /* an ftkit_files_of() has failed */
+    } old;
 };
 
 /* Add the name of the region to an error. */
@@ -156,6 +169,7 @@ static int unpack(void *arg, const void *buf, size_t bytes)
     drop_archive(f);
     int rc = ftk_scratch_empty(&f->scratch);
     f->held = HELD_NOTHING;
+    f->old.nranks = 0;
     (void)FTK_FAULT("files.restore");
     if (rc == FTKIT_OK)
         rc = ftk_archive_unpack(buf, bytes, f->scratch.path, &absent);
@@ -200,11 +214,13 @@ static struct files *next_files(const struct ftkit_ctx *ctx, int *i)
 void ftk_files_committed(struct ftkit_ctx *ctx)
 {
     struct files *f;
-    for (int i = 0; (f = next_files(ctx, &i)) != NULL;)
+    for (int i = 0; (f = next_files(ctx, &i)) != NULL;) {
+        f->old.nranks = 0;
         if (f->held == HELD_TAKEN) {
             f->held = HELD_NOTHING;
             clean(f);
         }
+    }
 }
 
 void ftk_files_given_up(struct ftkit_ctx *ctx)
@@ -288,9 +304,9 @@ int ftkit_register_files(ftkit_ctx *ctx, const char *name, const ftkit_files *op
     return ftk_done(ctx, rc);
 }
 
-/* ---- without callbacks --------------------------------------------------------------- */
+/* ---- calls of the program ------------------------------------------------------------ */
 
-static int find(ftkit_ctx *ctx, const char *call, const char *name, struct files **out)
+static int find_any(ftkit_ctx *ctx, const char *call, const char *name, struct files **out)
 {
     int rc = ftk_check_ctx(ctx, call);
     if (rc == FTKIT_OK && !name)
@@ -301,21 +317,35 @@ static int find(ftkit_ctx *ctx, const char *call, const char *name, struct files
     if (!r || r->system != &files_region)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "%s: no files '%.63s' are registered", call, name);
     *out = r->arg;
-    if (!(*out)->calls)
-        return ftk_fail(FTKIT_ERR_STATE, "%s: files '%s' have callbacks", call, name);
+    return FTKIT_OK;
+}
+
+/* Files without callbacks. */
+static int find(ftkit_ctx *ctx, const char *call, const char *name, struct files **out)
+{
+    int rc = find_any(ctx, call, name, out);
+    if (rc == FTKIT_OK && !(*out)->calls)
+        rc = ftk_fail(FTKIT_ERR_STATE, "%s: files '%s' have callbacks", call, name);
+    return rc;
+}
+
+static int check_room(const char *path, const char *call, const char *dir, size_t room)
+{
+    if (!dir)
+        return ftk_fail(FTKIT_ERR_ARG, "%s: dir is NULL", call);
+    const size_t n = strlen(path) + 1;
+    if (n > room)
+        return ftk_fail(
+            FTKIT_ERR_SIZE, "%s: the path has %zu bytes, and dir has %zu", call, n, room);
     return FTKIT_OK;
 }
 
 static int copy_path(const struct files *f, const char *call, char *dir, size_t room)
 {
-    if (!dir)
-        return ftk_fail(FTKIT_ERR_ARG, "%s: dir is NULL", call);
-    const size_t n = strlen(f->scratch.path) + 1;
-    if (n > room)
-        return ftk_fail(
-            FTKIT_ERR_SIZE, "%s: the path has %zu bytes, and dir has %zu", call, n, room);
-    memcpy(dir, f->scratch.path, n);
-    return FTKIT_OK;
+    int rc = check_room(f->scratch.path, call, dir, room);
+    if (rc == FTKIT_OK)
+        strcpy(dir, f->scratch.path);
+    return rc;
 }
 
 int ftkit_files_begin(ftkit_ctx *ctx, const char *name, char *dir, size_t room)
@@ -352,9 +382,162 @@ int ftkit_files_read(ftkit_ctx *ctx, const char *name, char *dir, size_t room)
 {
     struct files *f = NULL;
     int rc = find(ctx, "ftkit_files_read", name, &f);
+    if (rc == FTKIT_OK && f->old.nranks > 0)
+        rc = ftk_fail(FTKIT_ERR_SIZE,
+            "ftkit_files_read: the restored set is of %d ranks: ftkit_files_of() has the files of "
+            "each",
+            f->old.nranks);
     if (rc == FTKIT_OK && f->held != HELD_RESTORED)
         return FTKIT_NO_SET;
     if (rc == FTKIT_OK)
         rc = copy_path(f, "ftkit_files_read", dir, room);
     return ftk_done(ctx, rc);
+}
+
+/* ---- a set of another number of ranks ------------------------------------------------ */
+
+int ftkit_files_any_ranks(ftkit_ctx *ctx, const char *name, ftkit_files_ranks_fn *read)
+{
+    static const char *const call = "ftkit_files_any_ranks";
+    struct files *f = NULL;
+    int rc = find_any(ctx, call, name, &f);
+    if (rc == FTKIT_OK && ctx->where == FTK_IN_LOOP)
+        rc = ftk_fail(FTKIT_ERR_STATE, "%s after ftkit_recover or ftkit_step", call);
+    if (rc == FTKIT_OK && f->calls != (read == NULL))
+        rc = ftk_fail(FTKIT_ERR_ARG, "%s: files '%s' have %s", call, f->name,
+            f->calls ? "no callbacks: read must be NULL" : "callbacks: read is missing");
+    if (rc == FTKIT_OK) {
+        f->any_ranks = true;
+        f->read_ranks = read;
+    }
+    return ftk_done(ctx, rc);
+}
+
+bool ftk_files_are(const struct ftk_region *r)
+{
+    return r->system == &files_region;
+}
+
+bool ftk_files_any_ranks(const struct ftk_region *r)
+{
+    return ftk_files_are(r) && ((const struct files *)r->arg)->any_ranks;
+}
+
+/* Go to the files of each old rank, which the program asks for. */
+static int restore_others(struct files *f)
+{
+    struct ftkit_ctx *ctx = f->ctx;
+    int rc = of(f, ftk_scratch_empty(&f->scratch));
+    drop_archive(f);
+    f->held = HELD_NOTHING;
+    f->old.nranks = ctx->repair.line_nranks;
+    f->old.set = ctx->repair.line;
+    f->old.run = ctx->run;
+    if (rc != FTKIT_OK || f->calls)
+        return rc;
+    f->old.failed = false;
+    int bad = f->read_ranks(f->arg, ctx, f->name, f->old.nranks);
+    clean(f);
+    if (bad == 0)
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_CALLBACK, "read() of files '%s' of %d ranks returned %d%s%s", f->name,
+        f->old.nranks, bad, f->old.failed ? ": " : "", f->old.failed ? ctx->detail : "");
+}
+
+int ftk_files_restore_others(struct ftkit_ctx *ctx)
+{
+    struct files *f;
+    int rc = FTKIT_OK;
+    for (int i = 0; rc == FTKIT_OK && (f = next_files(ctx, &i)) != NULL;)
+        rc = restore_others(f);
+    return rc;
+}
+
+int ftkit_files_ranks(ftkit_ctx *ctx, const char *name, int *ranks)
+{
+    struct files *f = NULL;
+    int rc = find_any(ctx, "ftkit_files_ranks", name, &f);
+    if (rc == FTKIT_OK && !ranks)
+        rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_files_ranks: ranks is NULL");
+    if (rc == FTKIT_OK && f->old.nranks == 0)
+        return FTKIT_NO_SET;
+    if (rc == FTKIT_OK)
+        *ranks = f->old.nranks;
+    return ftk_done(ctx, rc);
+}
+
+/* The directory of an old rank, in that of this rank. */
+static int make_old_dir(const struct files *f, const char *name, const char *path)
+{
+    int err = FTK_FAULT("files.of");
+    if (err == 0)
+        err = ftk_tree_empty(f->scratch.fd, name, NULL);
+    if (err == ENOENT)
+        err = mkdirat(f->scratch.fd, name, 0700) == 0 ? 0 : errno;
+    return err == 0 ? FTKIT_OK : ftk_fail_errno(err, "making %s", path);
+}
+
+/* Read the files of an old rank from the set, and make them in the directory. */
+static int read_old(const struct files *f, int old_rank, const char *path, bool *absent)
+{
+    const char *dir = f->ctx->cfg.h5_dir;
+    const struct ftk_seg_region *r = NULL;
+    struct ftk_manifest m = { 0 };
+    void *seg = NULL;
+    int rc = ftk_sets_open(dir, f->ctx->cfg.name, f->old.set, &m);
+    if (rc == FTKIT_ERR_NOT_FOUND
+        || (rc == FTKIT_OK && (m.run != f->old.run || m.nranks != (uint32_t)f->old.nranks)))
+        rc = ftk_fail(
+            FTKIT_ERR_LOST, "set %llu is no longer in %s", (unsigned long long)f->old.set, dir);
+    if (rc == FTKIT_OK)
+        rc = ftk_sets_region(dir, &m, (uint32_t)old_rank, f->name, &seg, &r);
+    if (rc == FTKIT_OK)
+        rc = ftk_archive_unpack(ftk_seg_data_c(seg) + r->offset, (size_t)r->bytes, path, absent);
+    free(seg);
+    ftk_manifest_free(&m);
+    return rc;
+}
+
+/* Whether there is something to read. */
+static int check_of(const struct files *f, const char *call, int old_rank)
+{
+    if (f->held != HELD_NOTHING && f->held != HELD_RESTORED)
+        return ftk_fail(
+            FTKIT_ERR_STATE, "%s between ftkit_files_begin() and the set: '%s'", call, f->name);
+    if (f->old.nranks == 0)
+        return FTKIT_NO_SET;
+    if (old_rank >= 0 && old_rank < f->old.nranks)
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_ARG, "%s: files '%s' are of the ranks 0 to %d, not of rank %d", call,
+        f->name, f->old.nranks - 1, old_rank);
+}
+
+int ftkit_files_of(ftkit_ctx *ctx, const char *name, int old_rank, char *dir, size_t room)
+{
+    static const char *const call = "ftkit_files_of";
+    struct files *f = NULL;
+    char path[sizeof f->scratch.path + 32], below[32];
+    bool absent = false;
+    int rc = find_any(ctx, call, name, &f);
+    if (rc == FTKIT_OK)
+        rc = check_of(f, call, old_rank);
+    if (rc != FTKIT_OK)
+        return ftk_done(ctx, rc);
+    snprintf(below, sizeof below, "rank-%05d", old_rank);
+    snprintf(path, sizeof path, "%s/%s", f->scratch.path, below);
+    rc = check_room(path, call, dir, room);
+    if (rc == FTKIT_OK)
+        rc = of(f, make_old_dir(f, below, path));
+    if (rc == FTKIT_OK)
+        rc = of(f, read_old(f, old_rank, path, &absent));
+    if (rc != FTKIT_OK) {
+        f->old.failed = true;
+        rc = ftk_done(ctx, rc);
+        (void)ftk_tree_empty(f->scratch.fd, below, NULL); /* half of the files is worse than none */
+        return rc;
+    }
+    if (absent)
+        return FTKIT_NO_SET;
+    strcpy(dir, path);
+    return FTKIT_OK;
 }

@@ -13,4 +13,13 @@ void ftk_files_given_up(struct ftkit_ctx *ctx);
 /* A set is committed: remove the files that the program has given for it. */
 void ftk_files_committed(struct ftkit_ctx *ctx);
 
+struct ftk_region;
+/* Whether the region has files of the program. */
+bool ftk_files_are(const struct ftk_region *r);
+/* ... which another number of ranks may restore (ftkit_files_any_ranks()). */
+bool ftk_files_any_ranks(const struct ftk_region *r);
+/* The line, which is on the file system, is of another number of ranks: from now on the program can
+ * have the files of each.  Call its functions that read them. */
+int ftk_files_restore_others(struct ftkit_ctx *ctx);
+
 #endif

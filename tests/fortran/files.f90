@@ -1,12 +1,15 @@
 ! Restart files of a program in Fortran: by callbacks, and by calls of the program.
 !
-!   files callbacks|calls
+!   files callbacks|calls [any]
+!
+!   any: a set of another number of ranks is restored, too
 !
 ! The state x is in the files alone.  Rank 0 prints the result.
 !
 ! SPDX-License-Identifier: BSD-3-Clause
 module state
     use, intrinsic :: iso_c_binding
+    use ftkit
     implicit none
     integer, target :: step = 0
     real(8) :: x(500) = 1
@@ -27,6 +30,30 @@ contains
             iostat=status)
         if (status == 0) read (unit, iostat=status) its, x
         if (status == 0) close (unit, iostat=status)
+    end function
+
+    ! The files of all old ranks are the same; this rank reads those of the last one.
+    integer function load_any(ft, name, ranks) result(status)
+        type(ftkit_ctx), intent(in) :: ft
+        character(len=*), intent(in) :: name
+        integer, intent(in) :: ranks
+        character(len=1100) :: dir
+        character(len=4) :: short
+        call ftkit_files_of(ft, name, ranks, dir, status)
+        if (status /= FTKIT_ERR_ARG) error stop 'there is no such rank'
+        call ftkit_files_of(ft, name, ranks - 1, short, status)
+        if (status /= FTKIT_ERR_SIZE) error stop 'the path is longer'
+        call ftkit_files_of(ft, name, ranks - 1, dir, status)
+        if (status == FTKIT_OK) status = load_from(dir)
+    end function
+
+    integer(c_int) function read_ranks(arg, ctx, name, old_ranks) result(status) bind(c)
+        type(c_ptr), value :: arg
+        type(ftkit_ctx), value :: ctx
+        character(kind=c_char), intent(in) :: name(*)
+        integer(c_int), value :: old_ranks
+        status = load_any(ctx, path_of(name), old_ranks)
+        if (c_associated(arg)) status = 1 ! it was not given
     end function
 
     ! a path that ends with a NUL
@@ -64,12 +91,13 @@ program files
     type(ftkit_ctx) :: ft
     type(MPI_Comm) :: comm
     character(len=1100) :: dir
-    character(len=20) :: mode
+    character(len=20) :: mode, more
     character(len=4) :: short
-    integer :: rank, size, ierr
+    integer :: rank, size, ierr, ranks
     real(8) :: sum
 
     call get_command_argument(1, mode)
+    call get_command_argument(2, more)
     call MPI_Init()
     call ftkit_open(MPI_COMM_WORLD, '', ft)
     call ftkit_bind_comm(ft, comm)
@@ -81,12 +109,19 @@ program files
     else
         call ftkit_register_files(ft, 'restart', write_files, read_files)
     end if
+    if (more == 'any' .and. mode == 'calls') call ftkit_files_any_ranks(ft, 'restart')
+    if (more == 'any' .and. mode /= 'calls') call ftkit_files_any_ranks(ft, 'restart', read_ranks)
     do while (ftkit_step(ft, ierr))
         if (ierr == FTKIT_ROLLED_BACK .and. mode == 'calls') then
             call ftkit_files_begin(ft, 'restart', short, ierr)
             if (ierr /= FTKIT_ERR_SIZE) error stop 'the path is longer' ! and the files stay
-            call ftkit_files_read(ft, 'restart', dir, ierr)
-            if (ierr == FTKIT_OK) ierr = load_from(dir)
+            call ftkit_files_ranks(ft, 'restart', ranks, ierr)
+            if (ierr == FTKIT_OK) then
+                ierr = load_any(ft, 'restart', ranks)
+            else
+                call ftkit_files_read(ft, 'restart', dir, ierr)
+                if (ierr == FTKIT_OK) ierr = load_from(dir)
+            end if
             if (ierr /= 0) error stop 'not restored'
         end if
         if (step == 20) then
