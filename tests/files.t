@@ -82,6 +82,11 @@ saves('lost before it writes, and while files are taken', dies('files.write:1:3'
 saves('lost between writing and taking, and when the set is committed',
     dies('files.scanned:2:4', 'ckpt.voted:0:5'), env => \%rs);
 saves('lost before the first set', dies('files.take:2:1'), env => \%xor);
+saves('lost inside of write, and inside of read', spares => 3,
+    fault => 'app.writing:1:3:kill,app.reading:2:1:kill,app.reading:1:1:kill@1');
+saves('... in the first set, and with parity', dies('app.writing:2:1', 'app.writing:0:4'), env => \%xor);
+saves('without callbacks: lost inside of write, and inside of read', mode => 'calls',
+    dies('app.writing:3:2', 'app.reading:0:1'));
 saves('without callbacks: back to the first set, and lost while all write', mode => 'calls',
     dies('app.step:3:3', 'app.wrote:1:3'));
 saves('without callbacks: lost while files are taken, and in a step', mode => 'early',
@@ -113,6 +118,25 @@ saves('without callbacks: relaunched from HDF5', %end, spares => 0, mode => 'cal
 saves('relaunched from slots', %end, spares => 0,
     env => { %{ $end{env} }, %shared, %xor, FTKIT_LEVEL_HDF5_ENABLED => 'false' });
 
+# a restore finds the memory file system full: the job says so, and its relaunch has room
+saves('a restore without room', run => [], spares => 2, env => \%{ $end{env} },
+    fault => 'app.step:1:18:kill,archive.write:2:1:ENOSPC',
+    said => qr/files 'restart': step\.txt: No space left on device/);
+
+# two contexts, on 4 and 6 ranks, with files of the same names: a loss in one is nothing to the other
+my $two;
+for my $case (['', 0], ['app.step:1:18:kill', 2], ['app.writing:5:3:kill', 1], ['app.writing:2:3:kill,app.reading:5:1:kill', 3]) {
+    my ($fault, $faults) = @$case;
+    my $run = sub { job(program => build() . '/mpi/files', n => 11, spares => 1, args => [ '-o', 'out', 'two' ],
+        fault => $fault, env => { %memory, FTKIT_FILES_DIRECTORY => $place, FTKIT_SPARES_COUNT => 1 }) };
+    my $j = $fault eq '' ? basis($run) : $run->();
+    my $is = join '', map { slurp("$j->{dir}/out.$_") } 0, 1;
+    $two //= $is =~ /\A(?:30 steps, sum [\d.]+\n){2}\z/ ? $is : '-';
+    my @left = glob "$place/*";
+    ok($j->{rc} == 0 && $is eq $two && !@left && @{ $j->{faults} } == $faults, "two contexts: '$fault'")
+        or diag("exit code $j->{rc}: $is; @{ $j->{faults} }; left: @left\n", substr $j->{log}, 0, 5000);
+}
+
 # the message log: the lost team alone restores
 saves('the log', dies('app.step:1:18'), env => \%log);
 saves('the log, without callbacks', mode => 'asks', dies('app.step:1:18'),
@@ -126,6 +150,20 @@ saves('a symbolic link', mode => 'link', result => ', 7 errors, the last -9',
     said => qr/files 'restart': sub\/away is a symbolic link; a set takes files and directories alone/);
 saves('write fails', mode => 'fails', result => ', 1 errors, the last -23',
     said => qr/write\(\) of files 'restart' returned 7/);
+{
+    # a memory file system that is full: the last set holds, and the job goes on when there is room again
+    my $full = scratch() . '/full';
+    mkdir $full or die;
+    my $mounted = system("mount -t tmpfs -o size=8m none '$full' 2>/dev/null") == 0;
+  SKIP: {
+        skip('no right to mount', 2) if !$mounted;
+        my $j = saves('a full memory file system', mode => 'fills', result => ', 1 errors, the last -21',
+            env => { FTKIT_FILES_DIRECTORY => $full },
+            said => qr/write\(\) of files 'restart' returned -[12], and the file system of \Q$full\E.* \(files\.directory\) is full/);
+        is(join(' ', glob "$full/*"), '', '... has its room back') if $j->{log} ne '';
+    }
+    system("umount -l '$full'") if $mounted;
+}
 saves('files of an earlier call', mode => 'stale', said => qr/a set is due, and the files are of an earlier call/,
     result => ', 2 errors, the last -7');
 says('files of an earlier call, after a rollback in another call',

@@ -79,9 +79,15 @@ static int write_by_callback(struct files *f)
         return of(f, rc);
     (void)FTK_FAULT("files.write");
     int bad = f->ops.write(f->arg, f->scratch.path);
-    return bad == 0
-               ? FTKIT_OK
-               : ftk_fail(FTKIT_ERR_CALLBACK, "write() of files '%s' returned %d", f->name, bad);
+    if (bad == 0)
+        return FTKIT_OK;
+    /* the program knows that a call has failed, and seldom why */
+    if (ftk_scratch_full(&f->scratch))
+        return ftk_fail(FTKIT_ERR_NOSPACE,
+            "write() of files '%s' returned %d, and the file system of %s (files.directory) is "
+            "full",
+            f->name, bad, f->scratch.path);
+    return ftk_fail(FTKIT_ERR_CALLBACK, "write() of files '%s' returned %d", f->name, bad);
 }
 
 /* The first set of a loop with ftkit_step(), in whose call the program cannot have given files. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "scratch.h"
@@ -17,6 +18,14 @@
 static const char *or_default(const char *parent)
 {
     return *parent ? parent : FTK_SCRATCH_PARENT;
+}
+
+bool ftk_scratch_full(const struct ftk_scratch *s)
+{
+    struct statvfs st;
+    if (fstatvfs(s->fd, &st) != 0)
+        return false;
+    return (st.f_blocks > 0 && st.f_bavail == 0) || (st.f_files > 0 && st.f_favail == 0);
 }
 
 /* ---- removing ------------------------------------------------------------------------ */

@@ -26,6 +26,9 @@ int ftk_scratch_make(const char *parent, struct ftk_scratch *s);
 /* Remove all that is in the directory.  FTKIT_ERR_IO. */
 int ftk_scratch_empty(const struct ftk_scratch *s);
 
+/* Whether the file system of the directory has no room for another file, or for a page. */
+bool ftk_scratch_full(const struct ftk_scratch *s);
+
 /* Remove the directory.  No directory, or one that is gone: nothing. */
 void ftk_scratch_remove(struct ftk_scratch *s);
 

@@ -15,6 +15,8 @@
  *   recover:   without ftkit_step()
  *   link:      write leaves a symbolic link, which a set does not take
  *   fails:     write fails on rank 1 in its second call
+ *   fills:     the same, because the file system is full
+ *   two:       two contexts, each on a part of the ranks; the results are in RESULT.0 and RESULT.1
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -32,6 +34,7 @@ enum { STEPS = 30, ITEMS = 60000, EVERY = 5 };
 struct app {
     MPI_Comm comm;
     const char *out, *mode;
+    int half;     /* part of the world, of which the context is; -1: all of it */
     int step;     /* registered */
     int restored; /* the step of the files, -1: none */
     int errors, last_error;
@@ -136,6 +139,21 @@ static void leave_rubbish(const char *dir)
         EQUAL(0, symlink("/etc", in(dir, "sub/away")));
 }
 
+/* Write until the file system is full. */
+static int fill(const char *path)
+{
+    static const char page[4096];
+    FILE *f = fopen(path, "w");
+    if (!f)
+        return -1;
+    size_t pages = 0;
+    while (pages < 65536 && fwrite(page, sizeof page, 1, f) == 1)
+        pages++;
+    int rc = fclose(f);
+    TRUE(pages < 65536);
+    return rc == 0 ? -2 : -1;
+}
+
 static int write_files(void *arg, const char *dir)
 {
     (void)arg;
@@ -145,8 +163,11 @@ static int write_files(void *arg, const char *dir)
     snprintf(a.dir, sizeof a.dir, "%s", dir);
     if (is_mode("fails") && me == 1 && ++a.writes == 2)
         return 7;
+    if (is_mode("fills") && me == 1 && ++a.writes == 2)
+        return fill(in(dir, "ballast"));
     int rc = mkdir(in(dir, "sub"), 0755) | mkdir(in(dir, "nothing"), 0755);
     rc |= write_text(in(dir, "step.txt"));
+    (void)FTK_FAULT("app.writing");
     rc |= write_data(in(dir, "x.bin"), a.x, sizeof a.x);
     if (a.step % 2)
         rc |= write_data(changing(dir, a.step), a.x, 8 * (size_t)(a.step + me));
@@ -161,6 +182,7 @@ static int read_files(void *arg, const char *dir)
     (void)arg;
     memset(a.x, 0, sizeof a.x);
     int rc = read_text(in(dir, "step.txt"));
+    (void)FTK_FAULT("app.reading");
     rc |= read_data(in(dir, "x.bin"), a.x, sizeof a.x);
     rc |= stat(in(dir, "nothing"), &st) != 0 || !S_ISDIR(st.st_mode);
     const size_t bytes = 8 * (size_t)(a.restored + me);
@@ -268,7 +290,7 @@ static void body(ftkit_ctx *ft, int rc)
         fprintf(stderr, "rank %d: %s: %s\n", me, ftkit_strerror(rc), ftkit_detail(ft));
         a.errors++;
         a.last_error = rc;
-        TRUE(!is_mode("fails") || access(in(a.dir, "x.bin"), F_OK) != 0);
+        TRUE(!(is_mode("fails") || is_mode("fills")) || access(in(a.dir, "x.bin"), F_OK) != 0);
     }
     check_due(ft, rc);
     if (rc == FTKIT_NO_SET)
@@ -299,13 +321,30 @@ static void write_result(void)
     const double all = sum_of(a.x[7] + a.x[ITEMS - 1] + a.sum), errors = sum_of(a.errors != 0);
     if (me != 0)
         return;
-    FILE *f = fopen(a.out, "w");
+    char path[4096];
+    snprintf(path, sizeof path, a.half >= 0 ? "%s.%d" : "%s", a.out, a.half);
+    FILE *f = fopen(path, "w");
     TRUE(f != NULL);
     TRUE(fprintf(f, "%d steps, sum %.17g", a.step, all) > 0);
     if (errors > 0)
         TRUE(fprintf(f, ", %d errors, the last %d", a.errors, a.last_error) > 0);
     TRUE(fputc('\n', f) == '\n');
     EQUAL(0, fclose(f));
+}
+
+/* With two contexts: a part of the processes. */
+static MPI_Comm choose_half(void)
+{
+    MPI_Comm half;
+    int rank, size;
+    a.half = -1;
+    if (!is_mode("two"))
+        return MPI_COMM_WORLD;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    a.half = 12 * rank >= 5 * size;
+    MPI_Comm_split(MPI_COMM_WORLD, a.half, rank, &half);
+    return half;
 }
 
 int main(int argc, char **argv)
@@ -316,7 +355,8 @@ int main(int argc, char **argv)
     a.out = argc > 2 ? argv[2] : "out";
     a.mode = argc > 3 ? argv[3] : "callbacks";
     MPI_Init(&argc, &argv);
-    if (ftkit_open(MPI_COMM_WORLD, NULL, &ft) != FTKIT_OK)
+    MPI_Comm world = choose_half();
+    if (ftkit_open(world, NULL, &ft) != FTKIT_OK)
         return 1;
     EQUAL(FTKIT_OK, ftkit_bind_comm(ft, &a.comm));
     MPI_Comm_rank(a.comm, &me);
