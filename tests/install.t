@@ -461,6 +461,15 @@ for my $peer (sort keys %peer) {
     ok(-d "$in/sets", '... in the directory of its settings');
     run('... in C++', "cp prog.c prog.cpp && $mpicxx -std=c++17 -Wall -Wextra -Werror prog.cpp $cpc -o prog_cxx", $in)
         if have($mpicxx);
+    next if !have('cmake');
+    mkdir "$in/cmake";
+    write_file("$in/cmake/CMakeLists.txt", "cmake_minimum_required(VERSION 3.16)\nproject(user C)\n"
+        . "find_package(ftkit REQUIRED)\nadd_executable(prog ../prog.c)\n"
+        . "target_link_libraries(prog MPI::MPI_C ftkit::$peer)\n");
+    run('... with CMake', "rm -rf sets && cmake -DCMAKE_PREFIX_PATH=$usr -S cmake -B b && cmake --build b "
+        . "&& ftkit run --no-relaunch -n 2 --spares $spares -- b/prog config", $in);
+    my %linked = map { my $prog = $_; ($prog => join ' ', sort `readelf -d '$in/$prog'` =~ /NEEDED.*\[(libftkit\S*)\]/g) } qw(prog b/prog);
+    is($linked{'b/prog'}, $linked{prog}, '... and the libraries of pkg-config');
 }
 
 # ---- CMake ---------------------------------------------------------------------------------
