@@ -171,12 +171,16 @@ sub shrinks
     my $work = sprintf '%s/shrink%02d', scratch(), ++$number;
     my $j = runs($work, 4, fault => 'app.step:1:18:kill', %o, env => { %shrink, %{ $o{env} // {} } });
     return if is_skipped();
-    ok(($o{fails} ? $j->{rc} != 0 : $j->{rc} == 0 && $j->{result} eq "$right\n") && $j->{log} =~ $said, $name)
+    ok(@{ $j->{faults} } == ($o{faults} // 1) && ($o{fails} ? $j->{rc} != 0 : $j->{rc} == 0 && $j->{result} eq "$right\n") && $j->{log} =~ $said, $name)
         or diag("exit code $j->{rc}, '$j->{result}'\n", substr $j->{log}, 0, 5000);
     return;
 }
 shrinks('a job shrinks: files come from the file system', said => qr/step 15, files of 4 ranks on 3/);
 shrinks('... without callbacks', said => qr/step 15, files of 4 ranks on 3/, args => ['calls']);
+# the set is still being written when the rank is lost, whose part is there
+shrinks('... and from a set that is still being written', said => qr/step 15, files of 4 ranks on 3/,
+    env => { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'true', FTKIT_LEVEL_HDF5_EVERY => '4 sets' },
+    fault => 'flush.parts:0:1:slow,app.step:1:18:kill2', faults => 2);
 shrinks('... and not from memory', fails => 1, env => { FTKIT_LEVEL_HDF5_ENABLED => 'false' },
     said => qr/files 'restart': set 4 of 4 ranks is in memory alone: files go to another number of ranks from the file system/);
 done_testing();

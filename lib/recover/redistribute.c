@@ -27,6 +27,7 @@
 #include "restore.h"
 #include "set/device.h"
 #include "set/files.h"
+#include "set/flush.h"
 #include "set/number.h"
 #include "set/policy.h"
 #include "store/durable/sets.h"
@@ -185,33 +186,6 @@ static bool same_global(const struct ftk_region *r, const struct ftk_seg_region 
     return same;
 }
 
-/* Check that the set on the file system has the segments of this rank: the program asks for files
- * of any old rank on any rank, which reads them there. */
-static int check_files(const struct ftk_redist *d, const struct ftk_region *r)
-{
-    const struct ftkit_ctx *ctx = d->ctx;
-    const char *dir = ctx->cfg.h5_dir;
-    struct ftk_manifest m = { 0 };
-    int rc = ctx->cfg.h5_enabled ? ftk_sets_open(dir, ctx->cfg.name, ctx->repair.line, &m)
-                                 : FTKIT_ERR_NOT_FOUND;
-    bool same = rc == FTKIT_OK && m.nranks == (uint32_t)d->nold;
-    for (int q = 0; same && q < d->nold; q++) {
-        uint64_t sum = 0;
-        if (d->source[q] != ctx->rank)
-            continue;
-        const struct ftk_seg_header *h = (const void *)ftk_redist_segment(d, q)->buf;
-        rc = m.level->sum(dir, &m, q, &sum);
-        same = rc == FTKIT_OK && sum == h->head_xxh;
-    }
-    ftk_manifest_free(&m);
-    if (same || (rc != FTKIT_OK && rc != FTKIT_ERR_NOT_FOUND))
-        return rc;
-    return ftk_fail(FTKIT_ERR_LOST,
-        "files '%s': set %llu of %d ranks is in memory alone: files go to another number of ranks "
-        "from the file system",
-        r->name, (unsigned long long)ctx->repair.line, d->nold);
-}
-
 static int compare(const struct ftk_redist *d, const struct ftk_region *r)
 {
     const struct ftk_seg_region *rec = find_record(d, r->name);
@@ -242,7 +216,7 @@ static int compare(const struct ftk_redist *d, const struct ftk_region *r)
             r->name, (unsigned long long)rec->count, r->count);
     if (r->kind == FTK_KIND_ARRAY && !same_global(r, rec))
         return ftk_fail(FTKIT_ERR_SIZE, "array '%s' was saved with another global shape", r->name);
-    return ftk_files_are(r) ? check_files(d, r) : FTKIT_OK;
+    return FTKIT_OK;
 }
 
 /* Check that old rank q has saved the region with the same kind, type and shape as old rank 0. */
@@ -310,6 +284,62 @@ static int share_records(struct ftk_redist *d)
     if (is_root(d))
         memcpy(d->recs, ftk_seg_regions_c(ftk_redist_segment(d, 0)->buf), bytes);
     return broadcast(d, d->recs, bytes);
+}
+
+/* ---- files of the program ------------------------------------------------------------ */
+
+/* The first region of files, which the program reads from the set on the file system; NULL: there
+ * is none.  Whether there is one is the same on all ranks: they have agreed on the regions, and no
+ * other region of that kind has passed compare(). */
+static const struct ftk_region *first_files(const struct ftk_redist *d)
+{
+    for (int i = 0; i < d->nrecs; i++) {
+        const struct ftk_region *r = ftk_region_find(d->ctx, d->recs[i].name);
+        if (r && ftk_files_are(r))
+            return r;
+    }
+    return NULL;
+}
+
+/* Check that the set on the file system has the segments of this rank: any rank reads the files of
+ * any old rank there. */
+static int check_files(const struct ftk_redist *d, const struct ftk_region *r)
+{
+    const struct ftkit_ctx *ctx = d->ctx;
+    const char *dir = ctx->cfg.h5_dir;
+    struct ftk_manifest m = { 0 };
+    int rc = ctx->cfg.h5_enabled ? ftk_sets_open(dir, ctx->cfg.name, ctx->repair.line, &m)
+                                 : FTKIT_ERR_NOT_FOUND;
+    bool same = rc == FTKIT_OK && m.nranks == (uint32_t)d->nold;
+    for (int q = 0; same && q < d->nold; q++) {
+        uint64_t sum = 0;
+        if (d->source[q] != ctx->rank)
+            continue;
+        const struct ftk_seg_header *h = (const void *)ftk_redist_segment(d, q)->buf;
+        rc = m.level->sum(dir, &m, q, &sum);
+        same = rc == FTKIT_OK && sum == h->head_xxh;
+    }
+    ftk_manifest_free(&m);
+    if (same || (rc != FTKIT_OK && rc != FTKIT_ERR_NOT_FOUND))
+        return rc;
+    return ftk_fail(FTKIT_ERR_LOST,
+        "files '%s': set %llu of %d ranks is in memory alone: files go to another number of ranks "
+        "from the file system",
+        r->name, (unsigned long long)ctx->repair.line, d->nold);
+}
+
+/* Wait for the set, if it is still being written.  An error is the same on all ranks; *local is of
+ * this rank. */
+static int find_files(struct ftk_redist *d, int *local)
+{
+    const struct ftk_region *r = first_files(d);
+    *local = FTKIT_OK;
+    if (!r)
+        return FTKIT_OK;
+    int rc = d->ctx->cfg.h5_enabled ? ftk_flush_drain(d->ctx, &d->ch, FTK_DRAIN_INSIDE) : FTKIT_OK;
+    if (rc == FTKIT_OK)
+        *local = check_files(d, r);
+    return rc;
 }
 
 /* ---- BLOCKS -------------------------------------------------------------------------- */
@@ -400,6 +430,7 @@ static int write_regions(struct ftk_redist *d)
 
 static int run(struct ftk_redist *d)
 {
+    int files = FTKIT_OK;
     int rc = share_records(d);
     if (rc != FTKIT_OK)
         return rc;
@@ -408,12 +439,15 @@ static int run(struct ftk_redist *d)
         rc = prepare_tables(d);
     rc = agree_same(d, rc, regions_sum(d), "which regions there are");
     if (rc == FTKIT_OK)
+        rc = find_files(d, &files);
+    if (rc == FTKIT_OK)
         rc = ftk_redist_share_blocks(d);
     if (rc != FTKIT_OK)
         return rc;
     int n = d->ctx->nranks;
     size_t words = (size_t)d->displs[n - 1] + (size_t)d->counts[n - 1];
     rc = ftk_redist_check_blocks(d);
+    rc = files != FTKIT_OK ? files : rc;
     rc = agree_same(d, rc, ftk_xxh3(d->table, words * sizeof *d->table), "the blocks of arrays");
     (void)FTK_FAULT("redistribute.agreed");
     return rc == FTKIT_OK ? write_regions(d) : rc;
