@@ -226,6 +226,23 @@ sub without_files
     return;
 }
 
+# A rank is lost inside of the last call: another process comes there in its place.  Behind it nobody
+# replaces a rank, and the result is there.
+sub lost_at_end
+{
+    my ($mode, $when) = @_;
+    my $rank = int rand $n;
+    my $dir = settings($mode->[0]);
+    my $j = heat($mode, dir => $dir, spares => 1, env => { LD_PRELOAD => build() . '/leave.so',
+        FTKIT_TEST_LEAVE => "$rank:$when:$dir/left" });
+    my $replaced = () = $j->{log} =~ /1 rank replaced/g;
+    my $behind = $when eq 'after';
+    ok(-e "$dir/left" && ($j->{rc} == 0) == !$behind && $replaced == !$behind && has_result($j),
+        "@$mode: rank $rank is lost in the last call: $when")
+        or diag("exit code $j->{rc}, want $want, replaced: $replaced\n", substr($j->{log}, 0, 6000));
+    return;
+}
+
 refused(['veloc', 'careless'], 'has not taken the last checkpoint over. Rule: .* by VELOC_Restart_test');
 refused(['veloc', 'misfit'], 'has not taken the last checkpoint over');
 refused(['scr', 'careless'], 'has not taken the last checkpoint over. Rule: .* by SCR_Have_restart');
@@ -239,6 +256,9 @@ starts_over();
 by_clock();
 halts();
 
+for my $when (qw(before between after)) {
+    lost_at_end($_, $when) for all_cases() ? @modes : @modes[0, 1, 5];
+}
 my $rounds = all_cases() ? 3 : 1;
 lost($_) for all_cases() ? (@modes) x $rounds : @modes[1, 2, 3];
 all_back($_) for all_cases() ? (grep { "@$_" !~ /^scr|fti snapshot/ } @modes) x $rounds : $modes[0];
