@@ -80,7 +80,8 @@ sub at_points {
     for my $i (0 .. $count - 1) {
         my $p = $way{$way}[ $i % @{ $way{$way} } ];
         my $point = $i % 5 == 4 ? one_of(@set) : point_of($p);
-        my $fault = fault($p, $point, rand(4), 1, 'kill');
+        my $least = $p->{args}[1] =~ /^shared/ ? 8 : 1; # before the first set shared memory is not repaired
+        my $fault = fault($p, $point, rand(4), $least, 'kill');
         is_right($p, logged($p, env => \%all, fault => $fault), "one team, $fault", faults => 1);
     }
     return;
