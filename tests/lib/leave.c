@@ -1,8 +1,8 @@
-/* LD_PRELOAD: a process is lost inside of the last call of a library with the calls of others, which
- * calls ftkit_finish() and ftkit_close().
+/* LD_PRELOAD: a process is lost inside of the last call of a library with the calls of others, such
+ * as FTI_Finalize(), which calls ftkit_finish() and ftkit_close().
  *
  *   FTKIT_TEST_LEAVE=RANK:before|between|after:FILE  the first process with this rank of
- *       MPI_COMM_WORLD kills itself before the first of them, between them, or after the second one,
+ *       MPI_COMM_WORLD kills itself before the first of them, between them, or after the second,
  *       and makes the file
  *
  * SPDX-License-Identifier: BSD-3-Clause */
