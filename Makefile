@@ -461,6 +461,12 @@ $(FAKECUDA): $(FAKECUDA_SRC) $(wildcard tests/lib/fakecuda*.h) $(BUILD)/mpi.mk
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(FAKECUDA_SRC)
 $(BUILD)/unit/t_sums: | $(FAKECUDA)
+# the same by the names of HIP alone
+FAKEHIP := $(BUILD)/fakehip/libamdhip64.so.6
+$(FAKEHIP): tests/lib/fakehip.c tests/lib/fakehip.h $(FAKECUDA_SRC) $(wildcard tests/lib/fakecuda*.h) $(BUILD)/mpi.mk
+	@$(say) mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -fPIC -fvisibility=hidden -shared -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
+$(BUILD)/unit/t_hip: | $(FAKEHIP) $(FAKECUDA)
 $(PRELOADS): $(BUILD)/%.so: tests/lib/%.c $(BUILD)/mpi.mk
 	@$(say)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<
@@ -523,7 +529,7 @@ fuzz: $(BUILD)/mpi.mk
 	    -fno-sanitize-recover=undefined" fuzzers
 	BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) scripts/fuzz $(notdir $(FUZZ))
 
-tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(SHMEM_TESTS) $(COMPAT_TESTS) $(EXAMPLES_FLT) $(PRELOADS) $(FAKECUDA)
+tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(SHMEM_TESTS) $(COMPAT_TESTS) $(EXAMPLES_FLT) $(PRELOADS) $(FAKECUDA) $(FAKEHIP)
 check: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
 check-source: tests

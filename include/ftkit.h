@@ -207,9 +207,9 @@ FTKIT_API int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm);
  * are the keys in files: 1..63 bytes of printable ASCII without '/'.  The memory stays the
  * caller's.  ftkit_checkpoint() reads it to write a set; a restore writes it, in
  * ftkit_recover() or in a call that repairs.  No other thread of ftkit touches it.
- * The memory may be that of a GPU (CUDA): the functions take its addresses as they are, and sets
- * do not differ.  A set and a restore wait for all work of the context of the GPU.  An error there
- * that ends this context: see device.fault in the configuration. */
+ * The memory may be that of a GPU (CUDA, HIP): the functions take its addresses as they are, and
+ * sets do not differ.  A set and a restore wait for all work of the context of the GPU.  An error
+ * there that ends this context: see device.fault in the configuration. */
 
 /**
  * Register count items of an MPI datatype at data, different on every rank.

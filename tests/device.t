@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Regions in memory of a device of CUDA, by a driver without a device (tests/lib/fakecuda.c).
+# Regions in memory of a device of CUDA or HIP, by drivers without a device (tests/lib/fakecuda.c, tests/lib/fakehip.c).
 #
 # SPDX-License-Identifier: BSD-3-Clause
 use strict;
@@ -12,7 +12,7 @@ use Test::More;
 ulfm_only();
 asleep_in_waits();
 my $build = build();
-$ENV{LD_LIBRARY_PATH} = join ':', "$build/fakecuda", grep {defined} $ENV{LD_LIBRARY_PATH};
+$ENV{LD_LIBRARY_PATH} = join ':', "$build/fakecuda", "$build/fakehip", grep {defined} $ENV{LD_LIBRARY_PATH};
 my %device = (n => 4, program => "$build/mpi/device");
 
 sub device # a job that compares each number after each restore
@@ -99,7 +99,7 @@ for my $place (qw(memory shared)) {
 }
 {
     my $j = device('segments cannot be pinned', fault => 'memory.pin:1:*:EIO,app.mid:1:7:kill', faults => 5);
-    my @said = $j->{log} =~ /checkpoint memory cannot be pinned for CUDA device memory/g;
+    my @said = $j->{log} =~ /checkpoint memory cannot be pinned for device memory/g;
     is(scalar @said, 1, '... which one line says');
 }
 
@@ -186,9 +186,9 @@ refused('device.fault = error', qr/rank 1: storage I\/O error: .*CUDA error 700 
 # ---- mistakes of the program --------------------------------------------------------------------
 
 refused('memory is freed before a set',
-    qr/region 'x': its address was CUDA device memory when it was registered, and is host memory now/, words => ['free']);
+    qr/region 'x': its address was device memory when it was registered, and is host memory now/, words => ['free']);
 refused('a region is longer than its memory',
-    qr/region 'x': its first byte is CUDA device memory and its last one, \d+ bytes behind, is host memory/,
+    qr/region 'x': its first byte is device memory and its last one, \d+ bytes behind, is host memory/,
     words => ['short']);
 {
     my $j = device('a graph is captured: this set is not written', words => ['capture'], spares => 0);
@@ -202,7 +202,7 @@ refused('a region is longer than its memory',
     my $j = job(%device, fault => 'app.mid:1:7:kill', args => [12, 'grow'],
         env => { FTKIT_CHECKPOINT_PERIOD => '4 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false' });
     isnt($j->{rc}, 0, 'an array has grown since the set, and nobody can allocate');
-    like($j->{log}, qr/region 'grown' has \d+ items and is to have \d+: for CUDA device memory ftkit_register_growing\(\) needs/,
+    like($j->{log}, qr/region 'grown' has \d+ items and is to have \d+: for device memory ftkit_register_growing\(\) needs/,
         '... as it says') or diag($j->{log});
 }
 
@@ -252,6 +252,37 @@ for my $case (['window', 'MPI_Win_create with memory of a device'], ['origin', '
     isnt($j->{rc}, 0, "one-sided: $case->[0]");
     like($j->{log}, qr/$case->[1]/i, '... as it says') or diag(substr($j->{log}, 0, 3000));
     unlike($j->{log}, qr/Segmentation|signal 11/, '... without a crash');
+}
+
+# ---- devices of AMD ---------------------------------------------------------------------------------
+
+device("HIP $_->[0]: a rank is lost, memory of $_->[1]", %lost, words => ['hip', @$_[2 .. $#$_]], like => qr/rank 1 from the copy/,
+    env => { FAKEHIP_VERSION => $_->[0] })
+    for [5, 'the first device'], [6, 'the second device', 'context'], [7, 'a pool', 'pool'];
+{
+    local $ENV{FAKECUDA_LOG} = scratch() . '/pins-hip';
+    device('... segments are pinned', n => 3, ranks => 3, spares => 0, words => ['hip']);
+    my @pins = map { [/(\d+)/g] } is_skipped() ? () : split /\n/, slurp($ENV{FAKECUDA_LOG});
+    ok(@pins == 3 && !(grep { $_->[0] < 2 || $_->[0] != $_->[1] || $_->[2] != 0 } @pins),
+        '... by each process, as often as they are released, and the host computes the checksums')
+        or diag(join "\n", map {"@$_"} @pins);
+}
+for my $case (['bad', '2 calls', 'in a set'], ['quiet', '100 calls', 'in a call that writes no set']) {
+    my ($word, $period, $when) = @$case;
+    my $j = device("HIP: a kernel has an error: the process is replaced, $when", words => ['hip', $word],
+        like => qr/rank 1 from the copy/, env => { FTKIT_CHECKPOINT_PERIOD => $period });
+    like($j->{log}, qr/rank 1 ends, and is replaced .*HIP error 700 \(hipErrorIllegalAddress\): the context/, '... as it says')
+        or diag($j->{log});
+}
+refused('HIP: memory is freed before a set',
+    qr/region 'x': its address was device memory when it was registered, and is host memory now/, words => ['hip', 'free'],
+    env => { FAKEHIP_VERSION => $_ })
+    for 5, 6;
+for my $case (['capture', qr/a graph is being captured: end .* call; the capture ends with 0$/m],
+    ['hidden', qr/is being captured: .*\(this capture is broken now\); the capture ends with 901$/m])
+{
+    my ($word, $says) = @$case;
+    device("HIP: a graph is captured: $word", words => ['hip', $word], spares => 0, like => $says);
 }
 
 done_testing();

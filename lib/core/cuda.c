@@ -10,7 +10,7 @@
 #include "cuda.h"
 #include "symbol.h"
 
-static struct ftk_cuda table;
+static struct ftk_cuda table = { .is = "CUDA" };
 static _Atomic(const struct ftk_cuda *) found;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

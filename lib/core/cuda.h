@@ -71,6 +71,7 @@ enum { CUDA_NOT_CAPTURING = 0 };   /* CUstreamCaptureStatus */
     X(error_name, cuGetErrorName, (int code, const char **name))
 
 struct ftk_cuda {
+    const char *is; /* "CUDA", for messages */
 #define MEMBER(name, symbol, arguments) int(*name) arguments;
     FTK_CUDA_CALLS(MEMBER)
 #undef MEMBER

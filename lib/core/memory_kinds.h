@@ -12,7 +12,7 @@
 /* clang-format off */
 #define FTK_MEMORY_LIST(X) \
     X(HOST, host)                                                                                  \
-    X(CUDA, cuda)
+    X(DEVICE, device)
 /* clang-format on */
 
 enum ftk_memory_kind {

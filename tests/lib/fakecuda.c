@@ -233,6 +233,15 @@ static char *alias_of(char *p, size_t bytes)
     return alias;
 }
 
+bool fakecuda_is_registered(const void *p)
+{
+    int i = 0;
+    while (i < nranges
+           && ((const char *)p < ranges[i].at || (const char *)p >= ranges[i].at + ranges[i].bytes))
+        i++;
+    return i < nranges;
+}
+
 int cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
 {
     (void)flags;

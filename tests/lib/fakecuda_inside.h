@@ -67,6 +67,9 @@ char *fakecuda_real_of(CUdeviceptr p, size_t bytes);
 /* The block of memory that p is in, for the driver; NULL: there is none. */
 char *fakecuda_block(CUdeviceptr p, CUdeviceptr *first, size_t *bytes);
 
+/* Whether host memory at p is registered. */
+bool fakecuda_is_registered(const void *p);
+
 /* The kernel of this name in a text; NULL: there is none, or the text is not understood. */
 struct program *fakecuda_ptx(const char *text, const char *name);
 void fakecuda_run_ptx(const struct work *w);

@@ -14,6 +14,7 @@
  *   fork     a child process is forked before the first set, and lives until the end
  *   none     the memory is host memory, and the driver is not loaded
  *   alone    only the region that grows is in memory of the device
+ *   hip      the memory is that of a device of HIP, not of CUDA
  * What rank 1 does before the set of step 4, in its first life:
  *   free     it gives memory back that is registered
  *   short    it registers more memory than it has
@@ -36,6 +37,7 @@
 #include <unistd.h>
 
 #include "../lib/fakecuda.h"
+#include "../lib/fakehip.h"
 #include "core/ftk.h"
 #include "ftkit.h"
 
@@ -60,31 +62,60 @@ static int has(const char *word)
     return 0;
 }
 
+/* The address of a function of the driver.  Those of HIP have the same arguments, by their size. */
+static void *function(const char *name)
+{
+    static const char *const of_hip[][2] = { { "cuInit", "hipInit" },
+        { "cuStreamCreate", "hipStreamCreateWithFlags" },
+        { "cuStreamSynchronize", "hipStreamSynchronize" },
+        { "cuStreamBeginCapture_v2", "hipStreamBeginCapture" },
+        { "cuStreamEndCapture", "hipStreamEndCapture" },
+        { "cuModuleLoadData", "hipModuleLoadData" },
+        { "cuModuleGetFunction", "hipModuleGetFunction" },
+        { "cuLaunchKernel", "hipModuleLaunchKernel" }, { "cuMemAlloc_v2", "hipMalloc" },
+        { "cuMemAllocAsync", "hipMallocAsync" }, { "cuMemFree_v2", "hipFree" },
+        { "cuMemcpyDtoH_v2", "hipMemcpyDtoH" }, { "cuMemcpyHtoD_v2", "hipMemcpyHtoD" } };
+    for (size_t i = 0; has("hip") && i < sizeof of_hip / sizeof of_hip[0]; i++)
+        if (strcmp(name, of_hip[i][0]) == 0)
+            return dlsym(driver, of_hip[i][1]);
+    return dlsym(driver, name);
+}
+
 /* A function of the driver, by its prototype. */
-#define CU(name) ((__typeof__(&name))dlsym(driver, #name))
+#define CU(name) ((__typeof__(&name))function(#name))
 
 static void must(int code, const char *call)
 {
     if (code == 0)
         return;
-    fprintf(stderr, "device: rank %d: %s: CUDA error %d\n", rank, call, code);
+    fprintf(stderr, "device: rank %d: %s: error %d\n", rank, call, code);
     if (!has("quiet"))
         raise(SIGKILL);
 }
 #define MUST(name, ...) must(CU(name)(__VA_ARGS__), #name)
 
-static void start_device(void)
+static void start_context(void)
 {
-    void *context, *module;
-    const unsigned flags = 1; /* the stream waits for no other */
-    driver = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!driver)
-        must(1, dlerror());
+    void *context;
     MUST(cuInit, 0);
+    if (has("hip")) {
+        must(((__typeof__(&hipSetDevice))dlsym(driver, "hipSetDevice"))(has("context")), "device");
+        return;
+    }
     MUST(cuDevicePrimaryCtxRetain, &context, 0);
     MUST(cuCtxSetCurrent, context);
     if (has("context"))
         MUST(cuCtxCreate_v2, &context, 0, 1);
+}
+
+static void start_device(void)
+{
+    void *module;
+    const unsigned flags = 1; /* the stream waits for no other */
+    driver = dlopen(has("hip") ? "libamdhip64.so.6" : "libcuda.so.1", RTLD_NOW);
+    if (!driver)
+        must(1, dlerror());
+    start_context();
     MUST(cuStreamCreate, &stream, flags);
     MUST(cuModuleLoadData, &module, "");
     MUST(cuModuleGetFunction, &add, module, "add");

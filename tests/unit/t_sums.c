@@ -71,7 +71,7 @@ static unsigned long long launches(void)
 
 static const struct ftk_memory_ops *ops(void)
 {
-    return ftk_memory_ops_of(FTK_MEMORY_CUDA);
+    return ftk_memory_ops_of(FTK_MEMORY_DEVICE);
 }
 
 /* Bytes of each kind: all the same, or any. */
@@ -272,7 +272,7 @@ static char *pack(struct data *d, bool by_host, int sums)
     for (int i = 0; i < REGIONS; i++) {
         regions[i] = (struct ftk_region){ .kind = FTK_KIND_FLAT,
             .count = d->bytes[i],
-            .memory = by_host || !is_device(i) ? FTK_MEMORY_HOST : FTK_MEMORY_CUDA,
+            .memory = by_host || !is_device(i) ? FTK_MEMORY_HOST : FTK_MEMORY_DEVICE,
             .data = by_host ? d->host[i] : (void *)(uintptr_t)d->p[i],
             .type = { .contiguous = true, .item_bytes = 1, .extent = 1, .span_end = 1 } };
         (void)snprintf(regions[i].name, sizeof regions[i].name, "r%d", i);
@@ -343,7 +343,7 @@ static char *begin_one(CUdeviceptr d, size_t bytes, int sums, struct ftk_packer 
     r = (struct ftk_region){ .kind = FTK_KIND_FLAT,
         .name = "r",
         .count = bytes,
-        .memory = FTK_MEMORY_CUDA,
+        .memory = FTK_MEMORY_DEVICE,
         .data = (void *)(uintptr_t)d,
         .type = { .contiguous = true, .item_bytes = 1, .extent = 1, .span_end = 1 } };
     ctx.nranks = ctx.cfg.replicas = 1;

@@ -2,6 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include "core/cuda.h"
+#include "core/hip.h"
 #include "core/symbol.h"
 #include "log/base/dtype.h"
 #include "log/base/saved.h"
@@ -10,10 +12,17 @@
 #include "set/device.h"
 
 /* An extension of Open MPI. */
-static bool mpi_knows_devices(void)
+static bool mpi_says(const char *symbol)
 {
     int (*query)(void) = NULL;
-    return ftk_symbol_find(RTLD_DEFAULT, "MPIX_Query_cuda_support", &query) && query() == 1;
+    return ftk_symbol_find(RTLD_DEFAULT, symbol, &query) && query() == 1;
+}
+
+/* The MPI has to know the devices of each driver that this process has. */
+static bool mpi_knows_devices(void)
+{
+    return (!ftk_cuda_find() || mpi_says("MPIX_Query_cuda_support"))
+           && (!ftk_hip_find() || mpi_says("MPIX_Query_rocm_support"));
 }
 
 bool ftk_stage_is_direct(const void *buf)

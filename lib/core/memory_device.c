@@ -1,7 +1,8 @@
-/* Memory of a device of CUDA (see memory_kind.h).
+/* Memory of a device, of CUDA or of HIP (see memory_kind.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
+ * HIP has the same calls as the driver of CUDA here (hip.h), so "driver" and "CUDA" stand for both.
  * The driver is asked about an address at each use: memory that was freed and allocated again has
  * the same address, so a table of our own would lie.  An answer takes 50 to 150 ns.
  *
@@ -17,7 +18,12 @@
 #include "cuda.h"
 #include "cuda_sums.h"
 #include "ftk.h"
+#include "hip.h"
 #include "memory_kind.h"
+
+/* Each driver that a program may have. */
+enum { DRIVERS = 2 };
+static const struct ftk_cuda *(*const find[DRIVERS])(void) = { ftk_cuda_find, ftk_hip_find };
 
 /* Where memory is. */
 struct place {
@@ -30,6 +36,7 @@ struct place {
  * of each.  They are never destroyed: contexts outlive ftkit_close(). */
 enum { STREAMS = 64 };
 struct stream {
+    const struct ftk_cuda *cuda;
     void *context, *stream;
     void *event[FTK_MEMORY_AHEAD]; /* NULL: not made yet */
     struct ftk_cuda_sums sums;     /* of one thread at a time, as the copies that are begun */
@@ -51,12 +58,16 @@ static const char *name_of(const struct ftk_cuda *cuda, int code)
 static bool find_place(const void *p, struct place *at)
 {
     static const int which[] = { CUDA_OF_MEMORY_TYPE, CUDA_OF_CONTEXT, CUDA_OF_DEVICE };
-    unsigned type = 0;
-    *at = (struct place){ .cuda = ftk_cuda_find() };
-    void *to[] = { &type, &at->context, &at->device };
-    return p && at->cuda
-           && at->cuda->pointer_attributes(3, which, to, (ftk_cuda_address)(uintptr_t)p) == CUDA_OK
-           && type == CUDA_MEMORY_DEVICE;
+    const ftk_cuda_address address = (ftk_cuda_address)(uintptr_t)p;
+    bool found = false;
+    for (int i = 0; p && !found && i < DRIVERS; i++) {
+        unsigned type = 0;
+        *at = (struct place){ .cuda = find[i]() };
+        void *to[] = { &type, &at->context, &at->device };
+        found = at->cuda && at->cuda->pointer_attributes(3, which, to, address) == CUDA_OK
+                && type == CUDA_MEMORY_DEVICE;
+    }
+    return found;
 }
 
 /* After an error of a call: has the context, which is current, ended? */
@@ -64,13 +75,13 @@ static int failed(const struct place *at, const char *call, int code)
 {
     int now = at->cuda->synchronize();
     if (now == CUDA_OK || now == CUDA_CAPTURE_UNSUPPORTED)
-        return ftk_fail(
-            FTKIT_ERR_IO, "%s: CUDA error %d (%s)", call, code, name_of(at->cuda, code));
+        return ftk_fail(FTKIT_ERR_IO, "%s: %s error %d (%s)", call, at->cuda->is, code,
+            name_of(at->cuda, code));
     atomic_store(&lost_by, now);
     return ftk_fail(FTKIT_ERR_IO,
-        "%s: CUDA error %d (%s): the context of the device has ended, and with it all memory of "
+        "%s: %s error %d (%s): the context of the device has ended, and with it all memory of "
         "this process there",
-        call, now, name_of(at->cuda, now));
+        call, at->cuda->is, now, name_of(at->cuda, now));
 }
 
 /* Make the context of the memory current; every success needs leave(). */
@@ -84,8 +95,8 @@ static int enter(const void *p, struct place *at)
     if (code == CUDA_OK)
         code = at->cuda->push(at->context);
     return code == CUDA_OK ? FTKIT_OK
-                           : ftk_fail(FTKIT_ERR_IO, "the context of a device: CUDA error %d (%s)",
-                               code, name_of(at->cuda, code));
+                           : ftk_fail(FTKIT_ERR_IO, "the context of a device: %s error %d (%s)",
+                               at->cuda->is, code, name_of(at->cuda, code));
 }
 
 static void leave(const struct place *at)
@@ -106,6 +117,7 @@ static int stream_of(const struct place *at, struct stream **out)
         rc = ftk_fail(FTKIT_ERR_UNSUPPORTED, "memory of more than %d contexts of devices", STREAMS);
     } else if (i == n) {
         int code = at->cuda->stream_create(&streams.of[i].stream, CUDA_STREAM_NON_BLOCKING);
+        streams.of[i].cuda = at->cuda;
         streams.of[i].context = at->context;
         if (code == CUDA_OK)
             atomic_store(&streams.n, n + 1);
@@ -122,7 +134,10 @@ static int stream_of(const struct place *at, struct stream **out)
 
 static bool present(void)
 {
-    return ftk_cuda_find() != NULL;
+    int i = 0;
+    while (i < DRIVERS && !find[i]())
+        i++;
+    return i < DRIVERS;
 }
 
 static bool owns(const void *p)
@@ -261,7 +276,7 @@ static int begin_sums(const void *from, size_t block_bytes, size_t n, uint64_t *
     if (rc != FTKIT_OK)
         return rc;
     rc = stream_of(&at, &on);
-    if (rc == FTKIT_OK && ftk_cuda_sums_can(&on->sums, from, block_bytes)
+    if (rc == FTKIT_OK && at.cuda->launch && ftk_cuda_sums_can(&on->sums, from, block_bytes)
         && is_readable(at.cuda, from, n * block_bytes)) {
         const int code = ftk_cuda_sums_begin(at.cuda, on->stream, &on->sums,
             (ftk_cuda_address)(uintptr_t)from, block_bytes, n, sums);
@@ -283,7 +298,7 @@ static int await(unsigned number)
     if (code == CUDA_OK)
         return FTKIT_OK;
     if (at->cuda->push(at->context) != CUDA_OK)
-        return ftk_fail(FTKIT_ERR_IO, "a copy from the device: CUDA error %d", code);
+        return ftk_fail(FTKIT_ERR_IO, "a copy from the device: %s error %d", at->cuda->is, code);
     const int rc = failed(at, "a copy from the device", code);
     leave(at);
     return rc;
@@ -305,7 +320,7 @@ static int finish(const void *p)
 
 /* ---- pinned memory --------------------------------------------------------------------- */
 
-static void *pinned_by; /* a context that has pinned memory, for all of them */
+static void *pinned_by[DRIVERS]; /* a context that has pinned memory, for all of its driver */
 
 /* While the program captures a graph, a thread may pin memory in the relaxed mode only. */
 static bool pin(void *at, size_t bytes, const void *like)
@@ -318,24 +333,33 @@ static bool pin(void *at, size_t bytes, const void *like)
     const bool pinned = p.cuda->host_register(at, bytes, CUDA_HOST_PORTABLE) == CUDA_OK;
     if (relaxed)
         (void)p.cuda->exchange_capture_mode(&mode); /* as it was */
-    if (pinned)
-        pinned_by = p.context;
+    for (int i = 0; i < DRIVERS; i++)
+        if (pinned && find[i]() == p.cuda)
+            pinned_by[i] = p.context;
     leave(&p);
     return pinned;
 }
 
-/* Any thread may call it, with or without a context of its own.  The program may have reset its
- * device, and the memory with that: then there is nothing to release. */
-static bool unpin(void *at)
+/* The program may have reset its device, and the memory with that: then there is nothing to
+ * release. */
+static bool unpin_by(const struct ftk_cuda *cuda, void *context, void *at)
 {
-    const struct ftk_cuda *cuda = ftk_cuda_find();
-    void *context;
-    const bool pushed = cuda->push(pinned_by) == CUDA_OK;
+    const bool pushed = cuda->push(context) == CUDA_OK;
     const int code = cuda->host_unregister(at);
     if (pushed)
         (void)cuda->pop(&context);
     return code == CUDA_OK || code == CUDA_DEINITIALIZED || code == CUDA_CONTEXT_IS_DESTROYED
            || code == CUDA_NOT_REGISTERED;
+}
+
+/* Any thread may call it, with or without a context of its own.  Nobody knows which driver has
+ * pinned this memory, and a driver that has not does nothing. */
+static bool unpin(void *at)
+{
+    bool done = true;
+    for (int i = 0; i < DRIVERS; i++)
+        done &= !pinned_by[i] || unpin_by(find[i](), pinned_by[i], at);
+    return done;
 }
 
 static int sum(const void *from, size_t bytes, uint64_t seed, uint64_t *out)
@@ -377,8 +401,8 @@ static int wait_here(const struct place *at, bool none)
  * driver names.  So this waits for the thread's context and for all contexts in use, too. */
 static int wait_for(const void *p)
 {
-    struct place at = { .cuda = ftk_cuda_find() };
-    int rc = wait_here(&at, true);
+    struct place at;
+    int rc = find_place(p, &at) ? wait_here(&at, true) : FTKIT_OK; /* enter() refuses it */
     if (rc == FTKIT_OK)
         rc = enter(p, &at);
     if (rc != FTKIT_OK)
@@ -387,10 +411,11 @@ static int wait_for(const void *p)
     leave(&at);
     const int n = atomic_load(&streams.n);
     for (int i = 0; rc == FTKIT_OK && i < n; i++) {
-        if (streams.of[i].context == at.context || at.cuda->push(streams.of[i].context) != CUDA_OK)
+        const struct place other = { .cuda = streams.of[i].cuda, .context = streams.of[i].context };
+        if (other.context == at.context || other.cuda->push(other.context) != CUDA_OK)
             continue; /* the program has destroyed that context */
-        rc = wait_here(&at, false);
-        leave(&at);
+        rc = wait_here(&other, false);
+        leave(&other);
     }
     return rc;
 }
@@ -401,7 +426,7 @@ static int check(void)
     const int n = atomic_load(&streams.n);
     int rc = FTKIT_OK;
     for (int i = 0; rc == FTKIT_OK && i < n; i++) {
-        struct place at = { .cuda = ftk_cuda_find(), .context = streams.of[i].context };
+        struct place at = { .cuda = streams.of[i].cuda, .context = streams.of[i].context };
         int code = at.cuda->stream_query(streams.of[i].stream);
         if (code == CUDA_OK || code == CUDA_NOT_READY || at.cuda->push(at.context) != CUDA_OK)
             continue; /* push: the program has destroyed the context, and all of its memory */
@@ -417,7 +442,7 @@ static bool lost(void)
     return atomic_load(&lost_by) != CUDA_OK;
 }
 
-const struct ftk_memory_ops ftk_memory_cuda = { .name = "CUDA device",
+const struct ftk_memory_ops ftk_memory_device = { .name = "device",
     .present = present,
     .owns = owns,
     .copy_out = copy_out,
