@@ -45,6 +45,7 @@ sub peer_job
     my ($peer, $name, %o) = @_;
     my $dir = delete $o{dir} // settings($peer);
     my %env = (%{ delete $o{env} // {} }, $peer eq 'scr' ? (SCR_CONF_FILE => "$dir/config", SCR_PREFIX => "$dir/sets") : ());
+    $env{FTKIT_LOG_ENABLED} = 'true' if $peer eq 'scr' && !delete $o{plain};
     my @unset = map { ('-u', $_) } grep { !defined $env{$_} }
         qw(FTKIT_LEVEL_HDF5_DIRECTORY FTKIT_CHECKPOINT_PERIOD FTKIT_LEVEL_HDF5_EVERY);
     return job(spares => 0, n => $n, %o, env => \%env, program => 'env',
@@ -185,6 +186,20 @@ sub starts_over
     return;
 }
 
+# Without the log, the default of SCR, a loss is a relaunch.
+sub relaunched
+{
+    my $call = 5 + int rand 4;
+    my $rank = int rand $n;
+    my $j = heat(['scr', 'output'], run => ['--kill', "rank $rank at call $call"], plain => 1,
+        env => { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' });
+    my $restarts = () = $j->{log} =~ /rank \d restarts at step/g;
+    ok($j->{rc} == 0 && $restarts == $n && $j->{log} =~ /restored set \d+ from files/ && has_result($j),
+        "scr: without the log, rank $rank is lost at call $call")
+        or diag("exit code $j->{rc}, want $want, restarts: $restarts\n", substr($j->{log}, 0, 6000));
+    return;
+}
+
 # A clock of rank 0 decides, and rank 0 is lost: its replacement decides again what the others have.
 sub by_clock
 {
@@ -253,6 +268,7 @@ without_files($_) for sort keys %config;
 lost(['fti', 'writes']);
 lost(['scr', 'output']);
 starts_over();
+relaunched();
 by_clock();
 halts();
 

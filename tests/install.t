@@ -455,6 +455,7 @@ for my $peer (sort keys %peer) {
     mkdir $in;
     write_file("$in/prog.c", $program);
     write_file("$in/config", $settings);
+    local $ENV{FTKIT_LOG_ENABLED} = 'true' if $ulfm; # without the log spares are refused
     my $spares = $ulfm ? 1 : 0;
     run('... a program builds with pkg-config, and runs', "$mpicc -std=c11 @warn prog.c $cpc -o prog "
         . "&& ftkit run --no-relaunch -n 2 --spares $spares -- ./prog config", $in);

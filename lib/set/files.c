@@ -242,11 +242,11 @@ void ftk_files_given_up(struct ftkit_ctx *ctx)
 
 /* If a rank is lost in the first set, the others try this set again.  With ftkit_step() the
  * replacement does the same.  Without, it would first write files, alone; only the message log
- * repeats what it needs from others for that. */
+ * repeats what it needs from others for that.  With recover.supply = end no rank is replaced. */
 int ftk_files_check_loop(struct ftkit_ctx *ctx)
 {
     const struct files *f;
-    if (ctx->mode != FTKIT_MODE_GLOBAL)
+    if (ctx->mode != FTKIT_MODE_GLOBAL || ctx->cfg.supply[0] == FTK_SUPPLY_END)
         return FTKIT_OK;
     for (int i = 0; (f = next_files(ctx, &i)) != NULL;)
         if (f->calls && !ftk_region_has_step(ctx))

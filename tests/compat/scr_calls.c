@@ -73,6 +73,9 @@ static void before_init(void)
     IS(0, strncmp(SCR_Get_version(), "v3", 2));
     GOOD(SCR_Init());
     BAD(SCR_Init());
+    BAD(SCR_Current("a"));
+    BAD(SCR_Drop("a"));
+    BAD(SCR_Delete("a"));
     IS(1, SCR_Config("SCR_CHECKPOINT_INTERVAL=4") == NULL);
 }
 

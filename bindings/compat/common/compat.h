@@ -134,8 +134,9 @@ __attribute__((format(printf, 2, 3))) void ftk_compat_ini(char *ini, const char 
 void ftk_compat_ini_refuse(char *ini);
 
 /* Begin the text of an INI file: repair with the message log, where the MPI has one and
- * FTKIT_LOG_ENABLED does not forbid it; otherwise no repair. */
-void ftk_compat_ini_begin(char *ini);
+ * FTKIT_LOG_ENABLED says so; otherwise no repair.  log: whether the log is on without this
+ * variable. */
+void ftk_compat_ini_begin(char *ini, bool log);
 
 /* Whether an INI file can have this path as a value: a comment would end it. */
 bool ftk_compat_nameable(const char *path);

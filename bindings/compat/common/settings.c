@@ -86,16 +86,18 @@ void ftk_compat_ini(char *ini, const char *format, ...)
 /* The programs know nothing of repairs, so they use MPI_COMM_WORLD, communicate in set-up, and a
  * rank cannot go back in most places.  Only the message log replaces one rank and leaves all others
  * alone; without the log the job is relaunched. */
-void ftk_compat_ini_begin(char *ini)
+void ftk_compat_ini_begin(char *ini, bool log)
 {
-    bool off = true;
     *ini = '\0';
 #ifdef FTK_COMPAT_LOG
-    const char *log = getenv("FTKIT_LOG_ENABLED");
-    off = log && *log && (strchr("fFnN0", *log) || strncasecmp(log, "of", 2) == 0);
+    const char *text = getenv("FTKIT_LOG_ENABLED");
+    if (text && *text)
+        log = !strchr("fFnN0", *text) && strncasecmp(text, "of", 2) != 0;
+#else
+    log = false;
 #endif
     ftk_compat_ini(
-        ini, off ? "[recover]\nsupply = end\n" : "[log]\nenabled = true\nteams = rank\n");
+        ini, log ? "[log]\nenabled = true\nteams = rank\n" : "[recover]\nsupply = end\n");
 }
 
 bool ftk_compat_nameable(const char *path)

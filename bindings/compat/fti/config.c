@@ -91,7 +91,7 @@ static void write_ini(const struct found *f, const long *every, long group, char
     for (int l = 1; l <= 4; l++)
         if (every[l] > 0 && (period == 0 || every[l] < period))
             period = every[l];
-    ftk_compat_ini_begin(ini);
+    ftk_compat_ini_begin(ini, true);
     if (period > 0)
         ftk_compat_ini(ini, "[checkpoint]\nperiod = %ldmin\n", period);
     else /* only FTI_Checkpoint() */

@@ -3,9 +3,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The files of a checkpoint are files of ftkit without callbacks (ftkit_files_begin), and each
- * completed checkpoint is a set.  A process that replaces a lost one finds the files of the last
- * set by SCR_Have_restart, and the message log repeats what other ranks have sent to it.  SCR has
- * no rollback inside of a run: a process that would have to go back ends, and is replaced, too. */
+ * completed checkpoint is a set.  SCR has no rollback inside of a run, so the job is relaunched
+ * after a loss, unless the user has switched the message log on.  Then a process that replaces a
+ * lost one finds the files of the last set by SCR_Have_restart, and the log repeats what other
+ * ranks have sent to it.  A process that would have to go back ends, and is replaced, too. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdarg.h>
@@ -342,14 +343,13 @@ int SCR_Route_file(const char *name, char *file)
     }
     if (!ftk_scr_below(ftk_scr_prefix(), name, path, sizeof path))
         return FAILURE;
-    if (strlen(dir) + 1 + strlen(path) >= SCR_MAX_FILENAME)
-        return failure(call, "the path of the file is too long");
     if (scr.doing == WRITING && !ftk_scr_make_parents(dir, path))
         return failure(call, strerror(errno));
     if (scr.doing == WRITING && !direct && !note_routed(path))
         return failure(call, "out of memory");
-    snprintf(file, SCR_MAX_FILENAME, "%s/%s", dir, path);
-    return SCR_SUCCESS;
+    const int n = snprintf(file, SCR_MAX_FILENAME, "%s/%s", dir, path);
+    return n > 0 && n < SCR_MAX_FILENAME ? SCR_SUCCESS
+                                         : failure(call, "the path of the file is too long");
 }
 
 /* Files of a checkpoint that are an output, too: where the program names them. */
@@ -477,4 +477,24 @@ int SCR_Complete_restart(int valid)
     (void)count_messages(&scr.at_restart);
     scr.at_need = scr.at_restart;
     return SCR_SUCCESS;
+}
+
+/* ---- what ftkit does outside of the program ------------------------------------------- */
+
+int SCR_Current(const char *name)
+{
+    (void)name;
+    return failure("SCR_Current", "`ftkit run --set N` restarts from an older checkpoint");
+}
+
+int SCR_Drop(const char *name)
+{
+    (void)name;
+    return failure("SCR_Drop", "`ftkit prune` removes sets");
+}
+
+int SCR_Delete(const char *name)
+{
+    (void)name;
+    return failure("SCR_Delete", "`ftkit prune` removes sets, and level.hdf5.keep limits them");
 }

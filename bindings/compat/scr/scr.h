@@ -102,6 +102,14 @@ FTKIT_SCR_API int SCR_Start_restart(char *name);
 /** The files of this rank are read.  valid: 0 ends the job with a line. */
 FTKIT_SCR_API int SCR_Complete_restart(int valid);
 
+/**
+ * These calls fail with a line that names another way: `ftkit run --set N` restarts from an older
+ * checkpoint, and `ftkit prune` removes sets.  name is not read.
+ */
+FTKIT_SCR_API int SCR_Current(const char *name);
+FTKIT_SCR_API int SCR_Drop(const char *name);
+FTKIT_SCR_API int SCR_Delete(const char *name);
+
 /** Ask whether the job halts: then the last checkpoint has the work, and the program ends.  *flag:
  * 1 or 0, the same on all ranks.  Local. */
 FTKIT_SCR_API int SCR_Should_exit(int *flag);

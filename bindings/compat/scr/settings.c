@@ -204,7 +204,7 @@ void ftk_scr_ini(char *ini)
 {
     const long size = ftk_scr_number(FTK_SCR_SET_SIZE, 0);
     const long failures = ftk_scr_number(FTK_SCR_FAILURES, 0);
-    ftk_compat_ini_begin(ini);
+    ftk_compat_ini_begin(ini, false); /* many programs communicate behind SCR_Have_restart */
     ftk_compat_ini(ini, "[level.hdf5]\ndirectory = %s\n", prefix);
     if (ftk_scr_number(FTK_SCR_BACKGROUND, 1) == 0)
         ftk_compat_ini(ini, "asynchronous = false\n");

@@ -162,7 +162,7 @@ bool ftk_veloc_find(char *path, unsigned long bytes)
 
 void ftk_veloc_ini(const struct ftk_veloc_config *c, char *ini)
 {
-    ftk_compat_ini_begin(ini);
+    ftk_compat_ini_begin(ini, true);
     if (!c)
         return;
     ftk_compat_ini(ini, "[level.hdf5]\n");
