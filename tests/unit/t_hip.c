@@ -146,10 +146,27 @@ static void test_keeps_the_last_error(void **state)
     run_case(keeps_the_last_error, "FAKEHIP_VERSION", "6");
 }
 
+/* A kernel that is under way, on a stream of device 1 that waits for no other, adds 1. */
+static void add_late(char *p)
+{
+    void *stream, *module, *add;
+    unsigned long long n = 1;
+    double value = 1;
+    void *args[] = { &p, &n, &value };
+    const unsigned non_blocking = 1;
+    TRUE(HIP(hipSetDevice)(1) == 0 && HIP(hipStreamCreateWithFlags)(&stream, non_blocking) == 0);
+    TRUE(HIP(hipModuleLoadData)(&module, "") == 0);
+    TRUE(HIP(hipModuleGetFunction)(&add, module, "add") == 0);
+    TRUE(HIP(hipModuleLaunchKernel)(add, 1, 1, 1, 1, 1, 1, 0, stream, args, NULL) == 0);
+    TRUE(HIP(hipSetDevice)(0) == 0);
+}
+
 /* Memory of another device than the thread's: bytes are right, and the thread's device stays. */
 static void keeps_the_device(void)
 {
     char *p, from[BYTES], to[BYTES] = { 0 };
+    const double one = 1;
+    double two;
     int device;
     unsigned number;
     for (size_t i = 0; i < BYTES; i++)
@@ -161,6 +178,10 @@ static void keeps_the_device(void)
     TRUE(ops()->await(number) == FTKIT_OK && memcmp(from, to, BYTES) == 0);
     TRUE(ops()->wait(p) == FTKIT_OK && ops()->check() == FTKIT_OK);
     TRUE(HIP(hipGetDevice)(&device) == 0 && device == 0);
+    TRUE(ops()->copy_in(p, &one, sizeof one) == FTKIT_OK);
+    add_late(p);
+    TRUE(ops()->wait(p) == FTKIT_OK && ops()->copy_out(&two, p, sizeof two) == FTKIT_OK);
+    TRUE(two == 2);
     bool begun = true;
     uint64_t sum;
     TRUE(ops()->begin_sums(p, BYTES, 1, &sum, &begun) == FTKIT_OK && !begun);
