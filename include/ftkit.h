@@ -208,8 +208,9 @@ FTKIT_API int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm);
  * caller's.  ftkit_checkpoint() reads it to write a set; a restore writes it, in
  * ftkit_recover() or in a call that repairs.  No other thread of ftkit touches it.
  * The memory may be that of a GPU (CUDA, HIP): the functions take its addresses as they are, and
- * sets do not differ.  A set and a restore wait for all work of the context of the GPU.  An error
- * there that ends this context: see device.fault in the configuration. */
+ * sets do not differ.  A set and a restore wait for all work of the context of the GPU, or for a
+ * stream (ftkit_device_stream()).  An error there that ends this context: see device.fault in the
+ * configuration. */
 
 /**
  * Register count items of an MPI datatype at data, different on every rank.
@@ -605,6 +606,25 @@ FTKIT_API int ftkit_resize(ftkit_ctx *ctx, const char *name, void *data, size_t 
  * call this function in the loop: a replacement registers the region again, and does not find
  * it in sets that were written since. */
 FTKIT_API int ftkit_unregister(ftkit_ctx *ctx, const char *name);
+
+/**
+ * Name the stream of a GPU whose work on a region is to be over before a set or a restore accesses
+ * the region.  Without this call both wait for all streams of the context.
+ *
+ * @param region  a registered region whose memory is now that of a GPU
+ * @param stream  CUstream, cudaStream_t or hipStream_t, which stays the caller's and exists as long
+ *                as the region is registered; NULL: all streams again
+ *
+ * All work that writes the region is on this stream, or the stream waits for that work by an event.
+ * The same holds for work that reads the region, for a restore.  If all regions in memory of GPUs
+ * have streams, work on other streams goes on during a set, and so does the capture of a graph
+ * there.  A set while the stream itself is captured is FTKIT_ERR_STATE; the capture goes on.
+ *
+ * Local; at any time, and each process calls it for itself: a replacement has streams of its own.
+ * Errors: FTKIT_ERR_NOT_FOUND (no such region), FTKIT_ERR_NAME, FTKIT_ERR_ARG (host memory, or no
+ *         stream, if the driver knows that), FTKIT_ERR_IO (the GPU has an error).
+ */
+FTKIT_API int ftkit_device_stream(ftkit_ctx *ctx, const char *region, void *stream);
 
 /** How ftkit_compare() lets the replicas of a rank compare a region. */
 enum ftkit_compare_how {

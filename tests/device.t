@@ -198,6 +198,25 @@ refused('a region is longer than its memory',
     like($j->{log}, qr/is being captured: .*\(this capture is broken now\); the capture ends with 901$/m,
         '... where the wait breaks it') or diag($j->{log});
 }
+# ---- streams that the program names ---------------------------------------------------------------
+
+device("the program names its streams: a rank is lost, @$_", %lost, words => ['streams', @$_], like => qr/rank 1 from the copy/)
+    for [], ['pool'], ['hip'];
+for my $case (['capture'], ['hidden'], ['hidden', 'hip']) { # the first set pins, and loads the kernel
+    local $ENV{FAKECUDA_LOG} = scratch() . "/streams-@$case";
+    my $j = device("... a graph is captured on another stream: this set is written, @$case", words => ['streams', 'first', @$case],
+        n => 3, ranks => 3, spares => 0, env => { FTKIT_CHECKPOINT_PERIOD => '5 calls' },
+        like => qr/^device: rank 1: success: ; the capture ends with 0\ndevice: rank 1: sets 0 to 1$/m);
+    my @counts = map { [/(\d+)/g] } is_skipped() ? () : split /\n/, slurp($ENV{FAKECUDA_LOG});
+    my $sums = "@$case" =~ /hip/ ? 0 : 4; # a test, and three sets
+    ok(@counts == 3 && !(grep { $_->[0] < 2 || $_->[0] != $_->[1] || $_->[2] != $sums } @counts), '... with all that the first set does')
+        or diag(join "\n", map {"@$_"} @counts);
+}
+device('... a graph is captured on this stream: this set is not written', words => ['streams', 'own'], spares => 0,
+    like => qr/rank 1: call out of order: a graph is being captured: end the capture on stream 0x\w+ before the call; the capture ends with 0$/m);
+refused('... a stream that there is not', qr/device: rank 1: 0x\w+ is no stream: CUDA error 400$/m,
+    words => ['streams', 'wrong']);
+
 {
     my $j = job(%device, fault => 'app.mid:1:7:kill', args => [12, 'grow'],
         env => { FTKIT_CHECKPOINT_PERIOD => '4 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false' });

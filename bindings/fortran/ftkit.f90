@@ -510,6 +510,20 @@ module ftkit
     end interface
     public :: ftkit_unregister
 
+    !> The stream of a GPU whose work on a region is to be over before a set or a restore; of CUDA
+    !! Fortran: transfer(stream, c_null_ptr).
+    interface
+        subroutine ftkit_device_stream(ctx, region, stream, ierr) &
+            bind(c, name="ftkit_f_device_stream")
+            import :: ftkit_ctx, c_int, c_char, c_ptr
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: region
+            type(c_ptr), intent(in), value :: stream
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+    end interface
+    public :: ftkit_device_stream
+
     !> How a region is compared between the replicas of a rank: FTKIT_COMPARE_EXACT or
     !! FTKIT_COMPARE_OFF.
     interface

@@ -580,6 +580,17 @@ void ftkit_f_unregister(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, int *ier
     done(ierr, *ctx, "ftkit_unregister", rc);
 }
 
+void ftkit_f_device_stream(
+    ftkit_ctx *const *ctx, const CFI_cdesc_t *region, void *stream, int *ierr)
+{
+    char *c_region;
+    int rc = name_of(*ctx, "ftkit_device_stream", region, &c_region);
+    if (rc == FTKIT_OK)
+        rc = ftkit_device_stream(*ctx, c_region, stream);
+    free(c_region);
+    done(ierr, *ctx, "ftkit_device_stream", rc);
+}
+
 void ftkit_f_compare(ftkit_ctx *const *ctx, const CFI_cdesc_t *region, const int *how, int *ierr)
 {
     char *c_region;

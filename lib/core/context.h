@@ -25,6 +25,7 @@ struct ftk_region {
     void *data;
     size_t count;
     enum ftk_memory_kind memory; /* of data; of a growing region: when it was last looked at */
+    void *stream;                /* of a device, to wait for; NULL: all work there */
     /* global arrays */
     int ndims;
     size_t global[FTKIT_DIMS_MAX];

@@ -16,6 +16,7 @@ enum {
     CUDA_OK = 0,
     CUDA_DEINITIALIZED = 4,     /* the process ends */
     CUDA_INVALID_CONTEXT = 201, /* there is no current context */
+    CUDA_INVALID_HANDLE = 400,
     CUDA_NOT_READY = 600,       /* work of the stream is under way */
     CUDA_CONTEXT_IS_DESTROYED = 709,
     CUDA_NOT_REGISTERED = 713,

@@ -105,6 +105,20 @@ static void leave(const struct place *at)
     (void)at->cuda->pop(&context); /* it was pushed: it is there */
 }
 
+/* While the program captures a graph, a thread may pin or allocate memory and load kernels in the
+ * relaxed mode only.  Returns the mode for restrict_to(). */
+static int relax(const struct place *at)
+{
+    int mode = CUDA_CAPTURE_RELAXED;
+    return at->cuda->exchange_capture_mode(&mode) == CUDA_OK ? mode : CUDA_CAPTURE_RELAXED;
+}
+
+static void restrict_to(const struct place *at, int mode)
+{
+    if (mode != CUDA_CAPTURE_RELAXED)
+        (void)at->cuda->exchange_capture_mode(&mode); /* as it was */
+}
+
 /* The stream of the current context, made at its first use. */
 static int stream_of(const struct place *at, struct stream **out)
 {
@@ -278,8 +292,10 @@ static int begin_sums(const void *from, size_t block_bytes, size_t n, uint64_t *
     rc = stream_of(&at, &on);
     if (rc == FTKIT_OK && at.cuda->launch && ftk_cuda_sums_can(&on->sums, from, block_bytes)
         && is_readable(at.cuda, from, n * block_bytes)) {
+        const int mode = relax(&at);
         const int code = ftk_cuda_sums_begin(at.cuda, on->stream, &on->sums,
             (ftk_cuda_address)(uintptr_t)from, block_bytes, n, sums);
+        restrict_to(&at, mode);
         *begun = code == CUDA_OK;
         if (code > CUDA_OK) {
             rc = failed(&at, "checksums by the device", code);
@@ -322,17 +338,14 @@ static int finish(const void *p)
 
 static void *pinned_by[DRIVERS]; /* a context that has pinned memory, for all of its driver */
 
-/* While the program captures a graph, a thread may pin memory in the relaxed mode only. */
 static bool pin(void *at, size_t bytes, const void *like)
 {
     struct place p;
-    int mode = CUDA_CAPTURE_RELAXED;
     if (enter(like, &p) != FTKIT_OK)
         return false;
-    const bool relaxed = p.cuda->exchange_capture_mode(&mode) == CUDA_OK;
+    const int mode = relax(&p);
     const bool pinned = p.cuda->host_register(at, bytes, CUDA_HOST_PORTABLE) == CUDA_OK;
-    if (relaxed)
-        (void)p.cuda->exchange_capture_mode(&mode); /* as it was */
+    restrict_to(&p, mode);
     for (int i = 0; i < DRIVERS; i++)
         if (pinned && find[i]() == p.cuda)
             pinned_by[i] = p.context;
@@ -344,10 +357,13 @@ static bool pin(void *at, size_t bytes, const void *like)
  * release. */
 static bool unpin_by(const struct ftk_cuda *cuda, void *context, void *at)
 {
+    const struct place p = { .cuda = cuda, .context = context };
     const bool pushed = cuda->push(context) == CUDA_OK;
+    const int mode = relax(&p);
     const int code = cuda->host_unregister(at);
+    restrict_to(&p, mode);
     if (pushed)
-        (void)cuda->pop(&context);
+        leave(&p);
     return code == CUDA_OK || code == CUDA_DEINITIALIZED || code == CUDA_CONTEXT_IS_DESTROYED
            || code == CUDA_NOT_REGISTERED;
 }
@@ -397,11 +413,55 @@ static int wait_here(const struct place *at, bool none)
     return failed(at, "the work of the program", code);
 }
 
-/* Memory of a pool, and managed memory, may be in use by another context than the one that the
- * driver names.  So this waits for the thread's context and for all contexts in use, too. */
-static int wait_for(const void *p)
+/* Whether a stream may be waited for. */
+static int check_here(const struct place *at, void *stream)
+{
+    int status = CUDA_NOT_CAPTURING;
+    const int code = at->cuda->stream_is_capturing(stream, &status);
+    if (code == CUDA_INVALID_HANDLE || code == CUDA_CONTEXT_IS_DESTROYED)
+        return ftk_fail(FTKIT_ERR_ARG, "%p is no stream: %s error %d", stream, at->cuda->is, code);
+    if (code != CUDA_OK)
+        return failed(at, "a stream", code);
+    return status == CUDA_NOT_CAPTURING ? FTKIT_OK
+                                        : ftk_fail(FTKIT_ERR_STATE,
+                                            "a graph is being captured: end the capture on stream "
+                                            "%p before the call",
+                                            stream);
+}
+
+static int check_stream(const void *p, void *stream)
 {
     struct place at;
+    int rc = enter(p, &at);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = check_here(&at, stream);
+    leave(&at);
+    return rc;
+}
+
+/* The driver waits for a stream of any context, and for no other work. */
+static int wait_for_stream(const void *p, void *stream)
+{
+    struct place at;
+    int rc = enter(p, &at);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = check_here(&at, stream);
+    const int code = rc == FTKIT_OK ? at.cuda->stream_synchronize(stream) : CUDA_OK;
+    if (code != CUDA_OK)
+        rc = failed(&at, "the work of the program", code);
+    leave(&at);
+    return rc;
+}
+
+/* Memory of a pool, and managed memory, may be in use by another context than the one that the
+ * driver names.  So this waits for the thread's context and for all contexts in use, too. */
+static int wait_for(const void *p, void *stream)
+{
+    struct place at;
+    if (stream)
+        return wait_for_stream(p, stream);
     int rc = find_place(p, &at) ? wait_here(&at, true) : FTKIT_OK; /* enter() refuses it */
     if (rc == FTKIT_OK)
         rc = enter(p, &at);
@@ -449,6 +509,7 @@ const struct ftk_memory_ops ftk_memory_device = { .name = "device",
     .copy_in = copy_in,
     .sum = sum,
     .wait = wait_for,
+    .check_stream = check_stream,
     .begin_out = begin_out,
     .begin_in = begin_in,
     .begin_sums = begin_sums,

@@ -46,11 +46,11 @@ enum ftk_memory_kind ftk_memory_look(const void *p)
     return FTK_MEMORY_HOST;
 }
 
-int ftk_memory_wait(enum ftk_memory_kind kind, const void *p)
+int ftk_memory_wait(enum ftk_memory_kind kind, const void *p, void *stream)
 {
     if (ftk_memory_is_host(kind) || !ftk_memory_ops_of(kind)->wait)
         return FTKIT_OK;
-    return ftk_memory_ops_of(kind)->wait(p);
+    return ftk_memory_ops_of(kind)->wait(p, stream);
 }
 
 bool ftk_memory_is_lost(void)

@@ -36,9 +36,12 @@ struct ftk_memory_ops {
     int (*sum)(const void *from, size_t bytes, uint64_t seed, uint64_t *sum);
     /* As realloc(); NULL: no memory, and old stays.  Not set: only the program can allocate. */
     void *(*alloc)(void *old, size_t bytes);
-    /* Wait until no work of the program is under way that may use the memory at p; not set: there
-     * is no such work.  FTKIT_ERR_STATE: the program does not let anybody wait now. */
-    int (*wait)(const void *p);
+    /* Wait until no work of the program is under way that may use the memory at p: all work of its
+     * device, or if stream is not NULL the work of this stream.  Not set: there is no such work.
+     * FTKIT_ERR_STATE: the program does not let anybody wait now; FTKIT_ERR_ARG: no stream. */
+    int (*wait)(const void *p, void *stream);
+    /* Whether this is a stream of the program; FTKIT_ERR_ARG: none.  Set where wait() is. */
+    int (*check_stream)(const void *p, void *stream);
     /* Copies that are begun, and go on while this process computes.  begin_out() gives the copy a
      * number, and await() waits for the copy of that number; copies end in their order, and at most
      * FTK_MEMORY_AHEAD of them are under way.  finish() waits for all copies from or to the memory
@@ -91,8 +94,9 @@ static inline enum ftk_memory_kind ftk_memory_kind_of(const void *p)
 /* The kind of the memory at p, the memory of a region: every kind is found. */
 enum ftk_memory_kind ftk_memory_look(const void *p);
 
-/* Wait for work of the program that may use the memory at p.  Codes of ftkit, with a text. */
-int ftk_memory_wait(enum ftk_memory_kind kind, const void *p);
+/* Wait for work of the program that may use the memory at p, on this stream or, if it is NULL, on
+ * any.  Codes of ftkit, with a text. */
+int ftk_memory_wait(enum ftk_memory_kind kind, const void *p, void *stream);
 
 /* Whether memory of a kind has been lost for this process: only the end of the process helps.
  * ftk_memory_check() looks, without waiting; FTKIT_ERR_IO, with a text: it has. */

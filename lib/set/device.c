@@ -23,6 +23,25 @@ int ftk_device_done(const struct ftkit_ctx *ctx, int rc)
     ftk_fail_stop_die();
 }
 
+int ftkit_device_stream(ftkit_ctx *ctx, const char *region, void *stream)
+{
+    struct ftk_region *r = NULL;
+    int rc = ftk_check_ctx(ctx, "ftkit_device_stream");
+    if (rc == FTKIT_OK && !region)
+        rc = ftk_fail(FTKIT_ERR_NAME, "ftkit_device_stream: no name");
+    if (rc == FTKIT_OK && !(r = ftk_region_find(ctx, region)))
+        rc = ftk_fail(FTKIT_ERR_NOT_FOUND, "no region '%s' is registered", region);
+    const enum ftk_memory_kind kind =
+        rc == FTKIT_OK ? ftk_memory_kind_of(ftk_region_data(r)) : FTK_MEMORY_HOST;
+    if (rc == FTKIT_OK && ftk_memory_is_host(kind))
+        rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_device_stream: region '%s' is in host memory", region);
+    if (rc == FTKIT_OK && stream)
+        rc = ftk_memory_ops_of(kind)->check_stream(ftk_region_data(r), stream);
+    if (rc == FTKIT_OK || rc == FTKIT_ERR_STATE) /* it is a stream, whose capture ends later */
+        r->stream = stream;
+    return ftk_done(ctx, rc == FTKIT_ERR_STATE ? FTKIT_OK : rc);
+}
+
 void ftk_device_pin(const struct ftkit_ctx *ctx, struct ftk_mem_seg *s)
 {
     for (int i = 0; ftk_memory_has_others() && i < ctx->regions.n; i++) {

@@ -36,7 +36,7 @@ static bool flip_memory(char *at)
 {
     const enum ftk_memory_kind kind = ftk_memory_kind_of(at);
     char byte;
-    if (ftk_memory_wait(kind, at) != FTKIT_OK
+    if (ftk_memory_wait(kind, at, NULL) != FTKIT_OK
         || ftk_memory_copy_out(kind, &byte, at, 1) != FTKIT_OK)
         return false;
     flip_bit(&byte);

@@ -298,7 +298,7 @@ const struct ftk_seg_region *ftk_region_next_replicated(
 static int sum_items(const struct ftk_region *r, uint64_t *sum)
 {
     const size_t bytes = r->count * r->type.item_bytes;
-    int rc = bytes > 0 ? ftk_memory_wait(r->memory, r->data) : FTKIT_OK;
+    int rc = bytes > 0 ? ftk_memory_wait(r->memory, r->data, r->stream) : FTKIT_OK;
     if (rc == FTKIT_OK && r->type.contiguous)
         return ftk_memory_sum(r->memory, r->data, bytes, *sum, sum);
     void *packed = rc == FTKIT_OK ? malloc(bytes + 1) : NULL;

@@ -121,7 +121,7 @@ int ftk_region_look_again(struct ftk_region *r)
     if (rc == FTKIT_OK)
         rc = compare_ends(r);
     if (rc == FTKIT_OK && ftk_region_count(r) > 0)
-        rc = ftk_memory_wait(r->memory, ftk_region_data(r));
+        rc = ftk_memory_wait(r->memory, ftk_region_data(r), r->stream);
     return rc;
 }
 

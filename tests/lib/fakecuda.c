@@ -9,7 +9,8 @@
  *  - Kernels and asynchronous copies are done late, when somebody waits for them, and in the order
  *    of their streams: who does not wait gets old bytes.
  *  - An error in a kernel is sticky: from then on each call of the process returns it.
- *  - A wait for the context while a graph is captured breaks the capture.
+ *  - A wait for the context while a graph is captured breaks the capture.  So does what allocates,
+ *    pins or loads, unless the thread is in the relaxed mode.
  *  - Freed memory looks like host memory, and its addresses come back.  Memory of a pool names no
  *    context.  In a child process every look-up fails.
  *  - Host memory that is registered is copied by its pages of that time, not by its address: who
@@ -29,7 +30,15 @@
 
 #include "fakecuda_inside.h"
 
-enum { DEVICES = 2, BLOCKS = 4096, WORK = 4096, RANGES = 256, CONTEXTS = 8, DEPTH = 16 };
+enum {
+    DEVICES = 2,
+    BLOCKS = 4096,
+    WORK = 4096,
+    RANGES = 256,
+    STREAMS = 256,
+    CONTEXTS = 8,
+    DEPTH = 16
+};
 
 struct block {
     char *seen, *real;
@@ -57,7 +66,9 @@ static int nqueue;
 static unsigned long long nworks;
 static struct range ranges[RANGES];
 static int nranges, registered, unregistered;
-static struct stream *captured;
+static struct stream *captured, *all_streams[STREAMS];
+static int nstreams;
+static _Thread_local int capture_mode; /* 0: global */
 int fakecuda_owner, fakecuda_sticky;
 static _Thread_local struct context *stack[DEPTH];
 static _Thread_local int depth;
@@ -65,6 +76,22 @@ static _Thread_local int depth;
 static struct context *current(void)
 {
     return depth > 0 ? stack[depth - 1] : NULL;
+}
+
+bool fakecuda_is_unsafe(void)
+{
+    enum { RELAXED = 2 };
+    if (captured && capture_mode != RELAXED)
+        captured->broken = true;
+    return captured && capture_mode != RELAXED;
+}
+
+static bool is_stream(const struct stream *s)
+{
+    int i = 0;
+    while (i < nstreams && all_streams[i] != s)
+        i++;
+    return !s || i < nstreams;
 }
 
 /* ---- memory -------------------------------------------------------------------------- */
@@ -152,7 +179,7 @@ static int allocate(CUdeviceptr *p, size_t bytes, struct context *context, bool 
 int cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
 {
     BEGIN();
-    return allocate(p, bytes, current(), false, false);
+    return fakecuda_is_unsafe() ? CAPTURE_UNSUPPORTED : allocate(p, bytes, current(), false, false);
 }
 
 int cuMemAllocManaged(CUdeviceptr *p, size_t bytes, unsigned flags)
@@ -179,6 +206,8 @@ int cuMemAllocAsync(CUdeviceptr *p, size_t bytes, void *stream)
 int cuMemFree_v2(CUdeviceptr p)
 {
     BEGIN();
+    if (fakecuda_is_unsafe())
+        return CAPTURE_UNSUPPORTED;
     struct block *b = block_at(p, 1);
     if (!b || (CUdeviceptr)(uintptr_t)b->seen != p)
         return INVALID_VALUE;
@@ -246,6 +275,8 @@ int cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
 {
     (void)flags;
     BEGIN();
+    if (fakecuda_is_unsafe())
+        return CAPTURE_UNSUPPORTED;
     if (bytes == 0 || (uintptr_t)p % 4096 != 0 || nranges == RANGES)
         return INVALID_VALUE;
     for (int i = 0; i < nranges; i++)
@@ -259,8 +290,8 @@ int cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
 int cuMemHostUnregister(void *p)
 {
     BEGIN();
-    if (!current())
-        return INVALID_CONTEXT;
+    if (!current() || fakecuda_is_unsafe())
+        return current() ? CAPTURE_UNSUPPORTED : INVALID_CONTEXT;
     int i = 0;
     while (i < nranges && ranges[i].at != p)
         i++;
@@ -338,8 +369,9 @@ int cuStreamCreate(void **stream, unsigned flags)
     if (!current())
         return INVALID_CONTEXT;
     struct stream *s = calloc(1, sizeof *s);
-    if (!s)
+    if (!s || nstreams == STREAMS)
         abort();
+    all_streams[nstreams++] = s;
     *s = (struct stream){ .context = current(), .blocking = (flags & 1) == 0 };
     *stream = s;
     return OK;
@@ -430,8 +462,15 @@ int cuCtxSynchronize(void)
 int cuStreamSynchronize(void *stream)
 {
     BEGIN();
+    struct stream *s = stream;
+    if (!is_stream(s))
+        return INVALID_HANDLE;
+    if (s && s->capturing) {
+        s->broken = true;
+        return CAPTURE_UNSUPPORTED;
+    }
     (void)pthread_mutex_lock(&fakecuda_lock);
-    run(stream, stream ? ((struct stream *)stream)->context : current());
+    run(s, s ? s->context : current());
     (void)pthread_mutex_unlock(&fakecuda_lock);
     return fakecuda_sticky;
 }
@@ -468,6 +507,8 @@ int cuStreamIsCapturing(void *stream, int *status)
 {
     BEGIN();
     const struct stream *s = stream;
+    if (!is_stream(s))
+        return INVALID_HANDLE;
     if (!s && captured && captured->blocking)
         return CAPTURE_IMPLICIT;
     *status = s && s->capturing;
@@ -503,9 +544,8 @@ int cuEventSynchronize(void *event)
 
 int cuThreadExchangeStreamCaptureMode(int *mode)
 {
-    static _Thread_local int now = 0; /* global */
-    const int old = now;
-    now = *mode;
+    const int old = capture_mode;
+    capture_mode = *mode;
     *mode = old;
     return OK;
 }

@@ -16,6 +16,7 @@ enum {
     OUT_OF_MEMORY = 2,
     NOT_INITIALIZED = 3,
     INVALID_CONTEXT = 201,
+    INVALID_HANDLE = 400,
     NOT_FOUND = 500,
     NOT_READY = 600,
     ILLEGAL_ADDRESS = 700,
@@ -46,6 +47,9 @@ struct work {
     unsigned threads; /* of a kernel in PTX: to is its program, and bytes the number of groups */
     bool needed;
 };
+
+/* What the driver forbids while a graph is captured, unless the thread is in the relaxed mode. */
+bool fakecuda_is_unsafe(void);
 
 extern pthread_mutex_t fakecuda_lock; /* of the work that is queued */
 extern int fakecuda_sticky;           /* the error that all calls return; OK: none */

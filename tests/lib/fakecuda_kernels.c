@@ -42,6 +42,8 @@ static const char *const names[NAMES] = { "heat", "add", "bad" };
 int cuModuleLoadData(void **module, const void *text)
 {
     BEGIN();
+    if (fakecuda_is_unsafe())
+        return CAPTURE_UNSUPPORTED;
     *module = (void *)(uintptr_t)text; /* any handle */
     return OK;
 }

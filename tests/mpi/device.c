@@ -14,13 +14,16 @@
  *   fork     a child process is forked before the first set, and lives until the end
  *   none     the memory is host memory, and the driver is not loaded
  *   alone    only the region that grows is in memory of the device
+ *   streams  the program names the stream of its kernels for each region
+ *   wrong    the same, but there is no such stream
  *   hip      the memory is that of a device of HIP, not of CUDA
- * What rank 1 does before the set of step 4, in its first life:
+ * What rank 1 does before the set of step 4, or with the word `first` of step 0, in its first life:
  *   free     it gives memory back that is registered
  *   short    it registers more memory than it has
  *   grow     it has grown an array for which the library has to allocate
  *   capture  it captures a graph, on a stream that waits for the stream NULL
  *   hidden   it captures a graph, on one that does not
+ *   own      it captures a graph, on the stream of its kernels
  *   bad      a kernel of it has an error
  *   quiet    the same, and the program looks at no code of the driver
  *
@@ -349,6 +352,15 @@ static void fill(void)
     free(h);
 }
 
+static int name_streams(void)
+{
+    static const char *const regions[] = { "grid", "strided", "grown", "x", "u" };
+    int rc = FTKIT_OK;
+    for (int i = 0; has("streams") && rc == FTKIT_OK && i < (has("shrink") ? 2 : 5); i++)
+        rc = ftkit_device_stream(ft, regions[i], has("wrong") ? &step : stream);
+    return rc;
+}
+
 /* The regions, as they are at step 0. */
 static int prepare(void)
 {
@@ -374,7 +386,7 @@ static int prepare(void)
         rc |= ftkit_register_growing(ft, "u", (void **)&u, &nu, MPI_DOUBLE, NULL, NULL);
     }
     fill();
-    return rc;
+    return rc ? rc : name_streams();
 }
 
 static void launch_bad(void)
@@ -385,12 +397,17 @@ static void launch_bad(void)
 /* A set while a graph is captured: what it returns, and what becomes of the graph. */
 static int captured(unsigned flags)
 {
-    void *of_graph, *graph;
-    MUST(cuStreamCreate, &of_graph, flags);
+    ftkit_info before = { .size = sizeof before }, after = before;
+    void *of_graph = stream, *graph;
+    if (!has("own"))
+        MUST(cuStreamCreate, &of_graph, flags);
     MUST(cuStreamBeginCapture_v2, of_graph, 0);
+    (void)ftkit_query(ft, &before);
     int rc = ftkit_checkpoint(ft);
+    (void)ftkit_query(ft, &after);
     printf("device: rank %d: %s: %s; the capture ends with %d\n", rank, ftkit_strerror(rc),
-        ftkit_detail(ft), CU(cuStreamEndCapture)(of_graph, &graph));
+        rc == FTKIT_OK ? "" : ftkit_detail(ft), CU(cuStreamEndCapture)(of_graph, &graph));
+    printf("device: rank %d: sets %d to %d\n", rank, (int)before.committed, (int)after.committed);
     return rc;
 }
 
@@ -398,7 +415,8 @@ static int captured(unsigned flags)
 static int checkpoint(void)
 {
     ftkit_info info = { .size = sizeof info };
-    if (step != 4 || rank != 1 || ftkit_query(ft, &info) != FTKIT_OK || info.incarnation > 0)
+    if (step != (has("first") ? 0 : 4) || rank != 1 || ftkit_query(ft, &info) != FTKIT_OK
+        || info.incarnation > 0)
         return ftkit_checkpoint(ft);
     if (has("free"))
         MUST(cuMemFree_v2, x);
@@ -408,7 +426,7 @@ static int checkpoint(void)
         nanosleep(&(struct timespec){ 0, 5000000 }, NULL);
     if (has("capture"))
         return captured(0);
-    if (has("hidden"))
+    if (has("hidden") || has("own"))
         return captured(1);
     return ftkit_checkpoint(ft);
 }
@@ -435,7 +453,7 @@ static int run(void)
     int rc = ftkit_recover(ft, NULL);
     while (rc >= 0) {
         rc = checkpoint();
-        if (rc < 0 && (has("capture") || has("hidden")) && !FTKIT_FATAL(rc))
+        if (rc < 0 && (has("capture") || has("hidden") || has("own")) && !FTKIT_FATAL(rc))
             rc = FTKIT_OK; /* on all ranks: the set was not written */
         if (rc < 0 || check())
             break;

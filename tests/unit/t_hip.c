@@ -134,7 +134,7 @@ static void keeps_the_last_error(void)
     TRUE(strstr(ftk_detail_text(), "HIP error 1 (") != NULL);
     TRUE(HIP(hipPeekAtLastError)() == 0);
     TRUE(HIP(hipSetDevice)(99) == INVALID_VALUE);
-    TRUE(!ops()->owns(&variable) && ops()->wait(p) == FTKIT_OK);
+    TRUE(!ops()->owns(&variable) && ops()->wait(p, NULL) == FTKIT_OK);
     TRUE(HIP(hipGetLastError)() == INVALID_VALUE);
     TRUE(HIP(hipGetDevice)(&device) == 0 && device == 0);
 }
@@ -176,11 +176,11 @@ static void keeps_the_device(void)
     TRUE(ops()->begin_in(p, from, BYTES) == FTKIT_OK && ops()->finish(p) == FTKIT_OK);
     TRUE(ops()->begin_out(to, p, BYTES, &number) == FTKIT_OK);
     TRUE(ops()->await(number) == FTKIT_OK && memcmp(from, to, BYTES) == 0);
-    TRUE(ops()->wait(p) == FTKIT_OK && ops()->check() == FTKIT_OK);
+    TRUE(ops()->wait(p, NULL) == FTKIT_OK && ops()->check() == FTKIT_OK);
     TRUE(HIP(hipGetDevice)(&device) == 0 && device == 0);
     TRUE(ops()->copy_in(p, &one, sizeof one) == FTKIT_OK);
     add_late(p);
-    TRUE(ops()->wait(p) == FTKIT_OK && ops()->copy_out(&two, p, sizeof two) == FTKIT_OK);
+    TRUE(ops()->wait(p, NULL) == FTKIT_OK && ops()->copy_out(&two, p, sizeof two) == FTKIT_OK);
     TRUE(two == 2);
     bool begun = true;
     uint64_t sum;
@@ -217,7 +217,7 @@ static void both(void)
     TRUE(ops()->copy_in((void *)(uintptr_t)of, "of CUDA", 8) == FTKIT_OK);
     TRUE(ops()->copy_out(to, p, 7) == FTKIT_OK && strcmp(to, "of HIP") == 0);
     TRUE(ops()->copy_out(to, q, 8) == FTKIT_OK && strcmp(to, "of CUDA") == 0);
-    TRUE(ops()->wait(p) == FTKIT_OK && ops()->wait(q) == FTKIT_OK && ops()->check() == FTKIT_OK);
+    TRUE(ops()->wait(p, NULL) == FTKIT_OK && ops()->wait(q, NULL) == FTKIT_OK && ops()->check() == FTKIT_OK);
     TRUE(ops()->pin(host, BYTES, p) && ops()->pin(other, BYTES, q));
     TRUE(ops()->unpin(other) && ops()->unpin(host));
     TRUE(HIP(hipHostRegister)(host, BYTES, 0) == 0); /* it is free again */

@@ -58,7 +58,7 @@ int ftk_stage_begin(struct ftk_stage *s, const void *buf, int count, MPI_Datatyp
     s->at = (void *)((uintptr_t)s->copy - (uintptr_t)low);
     const enum ftk_memory_kind kind = ftk_memory_kind_of(buf);
     /* the gaps are copied back, too: a kernel under way may write them */
-    int bad = s->bytes > packed ? ftk_memory_wait(kind, s->home) : FTKIT_OK;
+    int bad = s->bytes > packed ? ftk_memory_wait(kind, s->home, NULL) : FTKIT_OK;
     if (bad == FTKIT_OK)
         bad = ftk_memory_copy_out(kind, s->copy, s->home, s->bytes);
     if (bad == FTKIT_OK)
