@@ -49,7 +49,7 @@ enum { OLDEST = 5, VERSION_OF_MAJOR = 10000000, DEVICES = 256, DEPTH = 4 };
     X(host_unregister, hipHostUnregister, (void *at))
 
 static struct {
-#define MEMBER(name, symbol, arguments) int(*name) arguments;
+#define MEMBER(name, symbol, arguments) int(*name) arguments; // NOLINT(bugprone-macro-parentheses)
     HIP_CALLS(MEMBER)
 #undef MEMBER
     int (*exchange_capture_mode)(int *mode); /* NULL: this version lacks it */

@@ -37,7 +37,7 @@ int ftkit_device_stream(ftkit_ctx *ctx, const char *region, void *stream)
         rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_device_stream: region '%s' is in host memory", region);
     if (rc == FTKIT_OK && stream)
         rc = ftk_memory_ops_of(kind)->check_stream(ftk_region_data(r), stream);
-    if (rc == FTKIT_OK || rc == FTKIT_ERR_STATE) /* it is a stream, whose capture ends later */
+    if (r && (rc == FTKIT_OK || rc == FTKIT_ERR_STATE)) /* it is a stream: its capture ends later */
         r->stream = stream;
     return ftk_done(ctx, rc == FTKIT_ERR_STATE ? FTKIT_OK : rc);
 }

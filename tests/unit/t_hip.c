@@ -217,7 +217,8 @@ static void both(void)
     TRUE(ops()->copy_in((void *)(uintptr_t)of, "of CUDA", 8) == FTKIT_OK);
     TRUE(ops()->copy_out(to, p, 7) == FTKIT_OK && strcmp(to, "of HIP") == 0);
     TRUE(ops()->copy_out(to, q, 8) == FTKIT_OK && strcmp(to, "of CUDA") == 0);
-    TRUE(ops()->wait(p, NULL) == FTKIT_OK && ops()->wait(q, NULL) == FTKIT_OK && ops()->check() == FTKIT_OK);
+    TRUE(ops()->wait(p, NULL) == FTKIT_OK && ops()->wait(q, NULL) == FTKIT_OK
+         && ops()->check() == FTKIT_OK);
     TRUE(ops()->pin(host, BYTES, p) && ops()->pin(other, BYTES, q));
     TRUE(ops()->unpin(other) && ops()->unpin(host));
     TRUE(HIP(hipHostRegister)(host, BYTES, 0) == 0); /* it is free again */
