@@ -91,6 +91,21 @@ my $some = do { my $j = job(program => $program, keep => scratch() . '/end', spa
 like($some, qr/^14 particles, pass 40, 0x/, 'the loop ends early');
 ends('... and ends so after a loss', $some, [qw(-v 1 -e 41)], like => qr/rank 0: back 2 times/);
 
+# ---- objects in memory of a device ------------------------------------------------------------------
+
+{
+    my $device = scratch() . '/device';
+    is(compiler('g++', 'c++17', "-o $device $top/tests/cpp/device.cpp $build/libftkit_mpi.a $build/libftkit-test.a", packages()),
+        '', 'a program with a view and a vector in memory of a device is built');
+    local $ENV{LD_LIBRARY_PATH} = join ':', "$build/fakecuda", grep {defined} $ENV{LD_LIBRARY_PATH};
+    for my $case ([[], 'undisturbed', qr/^/], [[qw(-v 1)], 'a rank is lost twice', qr/rank 1 from the copy.*rank 1 from the copy/s]) {
+        my ($args, $name, $like) = @$case;
+        my $j = job(program => $device, keep => scratch() . "/device-@$args", spares => 2, timeout => 60, env => \%memory, args => $args);
+        ok($j->{rc} == 0 && $j->{log} =~ /^device: 20 passes are right$/m && $j->{log} =~ $like, "... $name")
+            or diag("rc $j->{rc}\n", substr $j->{log}, 0, 3000);
+    }
+}
+
 # ---- the page ------------------------------------------------------------------------------------
 
 my ($page) = slurp("$top/docs/cpp.md") =~ /^```cpp\n(.*?)^```$/ms;
