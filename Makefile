@@ -333,8 +333,8 @@ $(PROGRAM): $(PROGRAM_OBJ) $(BUILD)/libftkit.a
 	$(MPICC) $(CC_OPT) -o $@ $(PROGRAM_OBJ) $(BUILD)/libftkit.a $(METIS_LIBS) $(JANSSON_LIBS) $(RUN_LIBS) $(LDFLAGS)
 $(GEN)/sources.h: FORCE # a file may come or go, or be older than the one before
 	@mkdir -p $(@D)
-	@cat $(SOURCES) | cksum | awk '{ printf "#define FTK_SOURCES 0x%06x\n", $$1 % 16777216 }' >$@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+	@new=$@.$$$$; cat $(SOURCES) | cksum | awk '{ printf "#define FTK_SOURCES 0x%06x\n", $$1 % 16777216 }' >$$new && \
+	    if cmp -s $$new $@; then rm $$new; else mv $$new $@; fi # another make may do the same
 $(BUILD)/rel/lib/core/build.o $(BUILD)/flt/lib/core/build.o: $(GEN)/sources.h
 # the style of the page, as a string in C
 $(GEN)/report_css.h: tools/report.css
