@@ -415,8 +415,8 @@ FTKIT_API int ftkit_register_files(
  * If that call writes no set, they stay until ftkit_files_begin() or ftkit_files_end().  A set that
  * is due without files is FTKIT_ERR_STATE, and is not written.  The first set of ftkit_step() needs
  * no files: ranks that return to it begin again (FTKIT_NO_SET).  Loops without ftkit_step() have no
- * such set, and ftkit_recover() refuses them (FTKIT_ERR_UNSUPPORTED), unless the job has the message
- * log, FTKIT_MODE_RESTART or recover.supply = end.
+ * such set, and ftkit_recover() refuses them (FTKIT_ERR_UNSUPPORTED), unless the job has the
+ * message log, FTKIT_MODE_RESTART or recover.supply = end.
  *
  * Local.
  * Errors: FTKIT_ERR_NOT_FOUND: no such files; FTKIT_ERR_STATE: they have callbacks; FTKIT_ERR_SIZE:

@@ -17,7 +17,7 @@ enum {
     CUDA_DEINITIALIZED = 4,     /* the process ends */
     CUDA_INVALID_CONTEXT = 201, /* there is no current context */
     CUDA_INVALID_HANDLE = 400,
-    CUDA_NOT_READY = 600,       /* work of the stream is under way */
+    CUDA_NOT_READY = 600, /* work of the stream is under way */
     CUDA_CONTEXT_IS_DESTROYED = 709,
     CUDA_NOT_REGISTERED = 713,
     CUDA_CAPTURE_UNSUPPORTED = 900, /* a graph is being captured, and this call has broken it */
@@ -73,7 +73,8 @@ enum { CUDA_NOT_CAPTURING = 0 };   /* CUstreamCaptureStatus */
 
 struct ftk_cuda {
     const char *is; /* "CUDA", for messages */
-#define MEMBER(name, symbol, arguments) int(*name) arguments;
+#define MEMBER(name, symbol, arguments)                                                            \
+    int(*name) arguments; /* NOLINT(bugprone-macro-parentheses) */
     FTK_CUDA_CALLS(MEMBER)
 #undef MEMBER
 };

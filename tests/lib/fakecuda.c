@@ -30,15 +30,8 @@
 
 #include "fakecuda_inside.h"
 
-enum {
-    DEVICES = 2,
-    BLOCKS = 4096,
-    WORK = 4096,
-    RANGES = 256,
-    STREAMS = 256,
-    CONTEXTS = 8,
-    DEPTH = 16
-};
+enum { DEVICES = 2, BLOCKS = 4096, WORK = 4096, RANGES = 256, STREAMS = 256 };
+enum { CONTEXTS = 8, DEPTH = 16 };
 
 struct block {
     char *seen, *real;
@@ -603,31 +596,4 @@ int cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
     BEGIN();
     int code = copy_in(to, from, bytes, NULL);
     return code == OK ? cuStreamSynchronize(NULL) : code;
-}
-
-int cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes)
-{
-    BEGIN();
-    char *d = fakecuda_real_of(to, bytes);
-    if (!d)
-        return INVALID_VALUE;
-    int code = cuStreamSynchronize(NULL);
-    if (code == OK)
-        memset(d, value, bytes);
-    return code;
-}
-
-int cuGetErrorName(int code, const char **name)
-{
-    static const struct {
-        int code;
-        const char *name;
-    } names[] = { { OK, "CUDA_SUCCESS" }, { INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE" },
-        { OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY" },
-        { ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS" }, { 719, "CUDA_ERROR_LAUNCH_FAILED" } };
-    *name = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (names[i].code == code)
-            *name = names[i].name;
-    return *name ? OK : INVALID_VALUE;
 }

@@ -59,3 +59,18 @@ bool fakecuda_is_wrong(void)
     return text && me && sscanf(text, "wrong:%d:%d", &process, &n) == 2 && process == atoi(me)
            && launches >= n;
 }
+
+int cuGetErrorName(int code, const char **name)
+{
+    static const struct {
+        int code;
+        const char *name;
+    } names[] = { { OK, "CUDA_SUCCESS" }, { INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE" },
+        { OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY" },
+        { ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS" }, { 719, "CUDA_ERROR_LAUNCH_FAILED" } };
+    *name = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].code == code)
+            *name = names[i].name;
+    return *name ? OK : INVALID_VALUE;
+}

@@ -101,3 +101,15 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     (void)pthread_mutex_unlock(&fakecuda_lock);
     return OK;
 }
+
+int cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes)
+{
+    BEGIN();
+    char *d = fakecuda_real_of(to, bytes);
+    if (!d)
+        return INVALID_VALUE;
+    int code = cuStreamSynchronize(NULL);
+    if (code == OK)
+        memset(d, value, bytes);
+    return code;
+}
