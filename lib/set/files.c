@@ -241,8 +241,9 @@ void ftk_files_given_up(struct ftkit_ctx *ctx)
 }
 
 /* If a rank is lost in the first set, the others try this set again.  With ftkit_step() the
- * replacement does the same.  Without, it would first write files, alone; only the message log
- * repeats what it needs from others for that.  With recover.supply = end no rank is replaced. */
+ * replacement does the same.  Without ftkit_step() the replacement would first write files, alone.
+ * The message log repeats the messages of other ranks that this needs.  With recover.supply = end
+ * no rank is replaced. */
 int ftk_files_check_loop(struct ftkit_ctx *ctx)
 {
     const struct files *f;

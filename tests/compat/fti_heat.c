@@ -16,14 +16,7 @@
 
 #include "plate.h"
 
-static void need(int rc, int want, const char *call)
-{
-    if (rc != want) {
-        fprintf(stderr, "%s is %d\n", call, rc);
-        exit(2);
-    }
-}
-#define NEED(want, call) need(call, want, #call)
+#define NEED(want, call) plate_need((call) == (want), #call)
 
 static int step, starts;
 static double *u, change = 1;

@@ -14,6 +14,15 @@
 
 enum { WIDTH = 64, LINES = 16, CELLS = WIDTH * (LINES + 2), STEPS = 60 };
 
+/* End the process if a call has failed. */
+static inline void plate_need(int good, const char *call)
+{
+    if (good)
+        return;
+    fprintf(stderr, "%s has failed\n", call);
+    exit(2);
+}
+
 static inline double *plate_new(int rank)
 {
     double *u = calloc(CELLS, sizeof *u);

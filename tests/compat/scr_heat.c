@@ -15,14 +15,7 @@
 
 #include "plate.h"
 
-static void need(int rc, const char *call)
-{
-    if (rc != SCR_SUCCESS) {
-        fprintf(stderr, "%s has failed\n", call);
-        exit(2);
-    }
-}
-#define NEED(call) need(call, #call)
+#define NEED(call) plate_need((call) == SCR_SUCCESS, #call)
 
 static int rank, step, restarted;
 static double *u, change = 1;

@@ -12,14 +12,7 @@
 
 #include "plate.h"
 
-static void need(int rc, const char *call)
-{
-    if (rc != VELOC_SUCCESS) {
-        fprintf(stderr, "%s has failed\n", call);
-        exit(2);
-    }
-}
-#define NEED(call) need(call, #call)
+#define NEED(call) plate_need((call) == VELOC_SUCCESS, #call)
 
 static int step;
 static double *u, change = 1;

@@ -186,10 +186,14 @@ int ftk_compat_recover(void)
     return rc;
 }
 
+/* The answer stays the same in a process, and programs ask in each step. */
 static bool is_replacement(void)
 {
+    static enum { UNKNOWN, NO, YES } is;
     ftkit_info info = { .size = sizeof info };
-    return ftkit_query(ftk_compat.ft, &info) == FTKIT_OK && info.incarnation > 0;
+    if (is == UNKNOWN && ftkit_query(ftk_compat.ft, &info) == FTKIT_OK)
+        is = info.incarnation > 0 ? YES : NO;
+    return is == YES;
 }
 
 void ftk_compat_need_restore(const char *calls)

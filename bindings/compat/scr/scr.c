@@ -40,15 +40,16 @@ struct state {
 
 static struct {
     bool early;                        /* the context was opened in MPI_Init, or could not be */
+    bool logged;                       /* by the message log: ranks restart alone */
     enum { BEFORE, OPEN, OVER } phase; /* SCR_Init, SCR_Finalize */
     enum { NOTHING, WRITING, READING } doing; /* between Start and Complete */
     int flags;                                /* while writing */
-    bool again;                               /* ... what the restored checkpoint has */
+    bool again;                               /* the restored checkpoint is written again */
     struct state state;
     char dir[DIR_BYTES];              /* of the files, while writing or reading them */
     char (*routed)[SCR_MAX_FILENAME]; /* [nrouted] paths below the prefix, of this output */
     size_t nrouted, room;
-    bool restarted;               /* ... and no SCR_Need_checkpoint since then */
+    bool restarted;               /* ... without a call of SCR_Need_checkpoint since then */
     uint64_t at_restart, at_need; /* messages of this rank so far */
     uint64_t at_set;              /* ... and at the last checkpoint of this process */
     bool has_written;             /* ... if there is one */
@@ -109,6 +110,10 @@ int SCR_Init(void)
         return failure("SCR_Init", "it was called before, and is called once in a process");
     if (scr.early ? !ftk_compat.ft : open_context() != FTKIT_OK)
         return failure("SCR_Init", "the context could not be opened");
+    ftkit_info info = { .size = sizeof info };
+    if (ftkit_query(ftk_compat.ft, &info) != FTKIT_OK)
+        return failure("SCR_Init", ftkit_detail(ftk_compat.ft));
+    scr.logged = info.mode == FTKIT_MODE_TEAM;
     scr.phase = OPEN;
     scr.last = MPI_Wtime();
     return SCR_SUCCESS;
@@ -177,12 +182,12 @@ const char *SCR_Configf(const char *format, ...)
 
 /* ---- the place of a restarted rank --------------------------------------------------- */
 
-/* Messages of this rank so far, with the log alone. */
+/* Messages of this rank so far.  false: there is no log. */
 static bool count_messages(uint64_t *messages)
 {
     ftkit_info info = { .size = sizeof info };
     *messages = 0;
-    if (ftkit_query(ftk_compat.ft, &info) != FTKIT_OK || info.mode != FTKIT_MODE_TEAM)
+    if (!scr.logged || ftkit_query(ftk_compat.ft, &info) != FTKIT_OK)
         return false;
     *messages = info.log_messages;
     return true;
