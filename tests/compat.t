@@ -82,6 +82,13 @@ for my $peer (sort keys %config) {
         'VeloC: settings that come too late are named') or diag(substr($j->{log}, 0, 3000));
 }
 
+{
+    my $j = peer_job('scr', 'init', n => 2, plain => 1, spares => 1);
+    ok($j->{log} =~ /spares need the message log here: start with --spares 0, or with FTKIT_LOG_ENABLED=true/
+            && $j->{log} =~ /Init has failed/, 'SCR: spares without the message log are refused')
+        or diag(substr($j->{log}, 0, 3000));
+}
+
 # Values that would be cut name another directory.
 for my $case (['x' x 1100, '', 'File name too long'], ['x', "/tmp/a #b", 'a blank before'], ['x', 'y' x 1100, 'the value is too long']) {
     my ($value, $variable, $text) = @$case;

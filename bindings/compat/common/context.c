@@ -71,7 +71,8 @@ static int refuse_spares(void)
     ftkit_info info = { .size = sizeof info };
     int rc = ftkit_query(ftk_compat.ft, &info);
     if (rc == FTKIT_OK && info.mode == FTKIT_MODE_GLOBAL && info.nspares > 0) {
-        ftk_compat_say("spares need the message log here: without it, start with --spares 0");
+        ftk_compat_say("spares need the message log here: start with --spares 0, or with "
+                       "FTKIT_LOG_ENABLED=true");
         rc = FTKIT_ERR_UNSUPPORTED;
     }
     return rc;
