@@ -78,6 +78,9 @@ survives('spawn: one of two replacements dies', %spawns, run => [], faults => 3,
 # an error that is no failure: the repair tries again, but not for ever
 survives('spawn: connecting fails in rank 0', %spawns, faults => 2, like => $twice,
     fault => 'app.step:1:9:kill,repair.pair:0:1:EIO');
+# the message of a merge that is given up comes when its communicator could have been freed
+survives('spawn: connecting fails in rank 0, behind a message', %spawns, faults => 4, like => $twice,
+    fault => 'app.step:1:9:kill,repair.pair:0:1:EIO,repair.inter:0:1:slow@1');
 $j = job(%spawns, fault => 'app.step:1:9:kill,repair.join:0:2:EIO@1');
 is(scalar(() = $j->{log} =~ /spawning 1 process/g), 3, 'spawn: replacements cannot join: three of them')
     or diag($j->{log});

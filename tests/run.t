@@ -518,6 +518,9 @@ for my $signal (['TERM', 143], ['INT', 130]) {
     result($want, "SIG$name, twice");
     gone("SIG$name");
     unlike($err, qr/relaunching/, "SIG$name: no relaunch");
+    my $sender = qr/\(from process $$, \S+\)/;
+    like($err, qr/^ftkit run: \S+ $sender: the job writes .* halts;.*^ftkit run: \S+ $sender: ending the job$/ms,
+        "SIG$name: a job with a context is asked to halt, then ended; the messages name the sender");
 }
 
 disturb(

@@ -30,6 +30,7 @@
 #define HUNG_GRACE_S 5    /* for an mpirun that hangs, after SIGTERM */
 #define POLL_NS 100000000L
 #define SHORT_NS 20000000L /* while the ranks start: some end soon */
+#define SIGNAL_TEXT 128
 
 /* In the child: become mpirun, or report which step failed. */
 static void become(const struct ftk_run *r, char **cmd, char **env, const char *state, pid_t parent,
@@ -111,13 +112,35 @@ static bool repeats(const struct ftk_try *a, int sig)
            && ((a->halting && since_s < a->halting_at) || (a->sig && since_s < a->sig_at));
 }
 
+/* The name and sender of a signal, such as "Terminated (from process 17, slurmstepd)".  ^C and the
+ * end of a terminal have no sender, nor have processes that this one cannot see. */
+static const char *signal_text(char text[SIGNAL_TEXT], const siginfo_t *info)
+{
+    char path[64], name[32] = "";
+    const char *what = strsignal(info->si_signo);
+    (void)snprintf(text, SIGNAL_TEXT, "%s", what);
+    if (info->si_code > 0 || info->si_pid <= 0)
+        return text;
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)info->si_pid);
+    FILE *f = fopen(path, "re");
+    if (f && fgets(name, sizeof name, f))
+        name[strcspn(name, "\n")] = '\0';
+    if (f)
+        (void)fclose(f); /* only read */
+    (void)snprintf(text, SIGNAL_TEXT, "%s (from process %d%s%s)", what, (int)info->si_pid,
+        *name ? ", " : "", name);
+    return text;
+}
+
 /* Take a signal.  SIGUSR1 asks the ranks for a durable set.  The first other signal asks the ranks
  * to halt, if a context is open; mpirun would end them at SIGTERM.  The next one, unless it repeats
  * the first, goes to mpirun, and the job has some time to end; false, on the one after: end the job
  * at once. */
-static bool take_signal(struct ftk_try *a, int sig)
+static bool take_signal(struct ftk_try *a, const siginfo_t *info)
 {
-    if (sig <= 0 || sig == SIGCHLD)
+    const int sig = info->si_signo;
+    char text[SIGNAL_TEXT];
+    if (sig == SIGCHLD)
         return true;
     if (sig == SIGUSR1) {
         a->set_wanted = true;
@@ -130,13 +153,14 @@ static bool take_signal(struct ftk_try *a, int sig)
         a->halting_at = ftk_now_s();
         if (a->halting)
             ftk_run_say("%s: the job writes a durable set and halts; a second signal ends it",
-                strsignal(sig));
+                signal_text(text, info));
         return true;
     }
     if (sig == SIGUSR2) {
-        a->halt_wanted = true;
+        a->halt_wanted = *info;
         return true;
     }
+    ftk_run_say("%s: ending the job", signal_text(text, info));
     kill(a->pid, sig);
     bool again = a->sig != 0;
     if (!again) {
@@ -154,9 +178,10 @@ static void take_wanted(struct ftk_try *a)
         return;
     if (a->set_wanted)
         ftk_asks_set(a->pid);
-    if (a->halt_wanted && !a->halting)
-        (void)take_signal(a, SIGUSR2);
-    a->set_wanted = a->halt_wanted = false;
+    if (a->halt_wanted.si_signo != 0 && !a->halting)
+        (void)take_signal(a, &a->halt_wanted);
+    a->set_wanted = false;
+    a->halt_wanted.si_signo = 0;
 }
 
 /* Whether the processes of the ranks give a reason to end the job. */
@@ -215,7 +240,11 @@ static void watch(const struct ftk_run *r, struct ftk_try *a, struct ftk_ranks *
             return;
         struct timespec turn = { 0, ftk_ranks_coming(ranks) ? SHORT_NS : POLL_NS };
         ftk_kill_look(r, a->state, a->number, &turn.tv_nsec);
-        if (!take_signal(a, sigtimedwait(set, NULL, &turn)))
+        siginfo_t info;
+        if (sigtimedwait(set, &info, &turn) <= 0)
+            continue;
+        ftk_state_read(a->state); /* a context may just have been opened */
+        if (!take_signal(a, &info))
             return;
     }
 }

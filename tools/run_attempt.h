@@ -29,8 +29,8 @@ struct ftk_try {
     double sig_at;
     bool halting; /* the job was asked to halt */
     double halting_at;
-    bool halt_wanted; /* SIGUSR2 came before a context was open */
-    bool set_wanted;  /* SIGUSR1 */
+    siginfo_t halt_wanted; /* SIGUSR2 came before a context was open; si_signo 0: it did not */
+    bool set_wanted;       /* SIGUSR1 */
     struct ftk_ends ends;
     long lost; /* BY_LOST_RANK: the rank, -1: not known */
     struct ftk_state *state;

@@ -13,6 +13,7 @@
 
 #include "core/arguments.h"
 #include "core/environment.h"
+#include "core/epoch.h"
 #include "core/hash.h"
 #include "core/mpi_shim.h"
 #include "core/repair_state.h"
@@ -125,24 +126,33 @@ static int meet(MPI_Comm pair)
     return ftk_sure_meet(&s) == FTKIT_OK ? MPI_SUCCESS : ftk_mpi_failure_code();
 }
 
-/* Make one communicator of process 0 and of the processes that are spawned.  Collective over them.
- * *inter becomes MPI_COMM_NULL.  An MPI error code. */
-static int make_pair(MPI_Comm *inter, bool spawned, int n, int me, MPI_Comm *pair)
+/* Keep a communicator of an attempt that has failed.  Messages to its members may still come: on a
+ * later communicator with the same identifier, Open MPI would take them for those of another
+ * process, and wait for ever.  Without memory for the list nothing ever frees it. */
+static void keep(struct ftkit_ctx *ctx, MPI_Comm *comm)
 {
-    int rc = MPI_Comm_set_errhandler(*inter, MPI_ERRORS_RETURN);
+    (void)ftk_retire(ctx, *comm);
+    *comm = MPI_COMM_NULL;
+}
+
+/* Make one communicator of process 0 and of the processes that are spawned.  Collective over them.
+ * An MPI error code. */
+static int make_pair(MPI_Comm inter, bool spawned, int n, int me, MPI_Comm *pair)
+{
+    (void)FTK_FAULT("repair.inter");
+    int rc = MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS && FTK_FAULT("repair.pair"))
         rc = MPI_ERR_OTHER;
     if (rc == MPI_SUCCESS)
-        rc = MPI_Intercomm_merge(*inter, spawned, pair);
+        rc = MPI_Intercomm_merge(inter, spawned, pair);
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_set_errhandler(*pair, MPI_ERRORS_RETURN);
     if (rc == MPI_SUCCESS)
         rc = check_merged(*pair, n, me);
     if (rc != MPI_SUCCESS) { /* no process waits for this one */
-        ftk_mpi_revoke(*inter);
+        ftk_mpi_revoke(inter);
         ftk_mpi_revoke(*pair);
     }
-    ftk_mpi_free(inter);
     return rc;
 }
 
@@ -153,7 +163,7 @@ struct spawned {
 };
 
 /* In process 0: spawn n processes. */
-static struct spawned spawn(const struct ftkit_ctx *ctx, int program, int n, MPI_Comm *pair)
+static struct spawned spawn(struct ftkit_ctx *ctx, int program, int n, MPI_Comm *pair)
 {
     bool again = false;
     struct ftk_command c;
@@ -175,7 +185,10 @@ static struct spawned spawn(const struct ftkit_ctx *ctx, int program, int n, MPI
         again = rc != MPI_SUCCESS && !ftk_mpi_is_failure(rc);
     }
     if (rc == MPI_SUCCESS)
-        rc = make_pair(&inter, false, n + 1, 0, pair);
+        rc = make_pair(inter, false, n + 1, 0, pair);
+    if (rc != MPI_SUCCESS)
+        keep(ctx, &inter);
+    ftk_mpi_free(&inter);
     ftk_mpi_free(&self);
     if (info != MPI_INFO_NULL)
         (void)MPI_Info_free(&info);
@@ -212,7 +225,6 @@ static void give_up(struct joining *j)
     ftk_mpi_revoke(j->pair);
     ftk_mpi_revoke(j->inter);
     ftk_mpi_revoke(j->merged);
-    ftk_mpi_free(&j->merged);
 }
 
 /* Whether a step has worked on all members of s.  rc: of this process, an MPI error code.  Return
@@ -283,6 +295,9 @@ int ftk_supply_spawn(
     }
     if (rc != FTKIT_OK) {
         give_up(&j);
+        keep(ctx, &j.pair);
+        keep(ctx, &j.inter);
+        keep(ctx, &j.merged);
     } else {
         ftk_repair_spawn_works(ctx);
         take(&j);
@@ -380,7 +395,9 @@ static int connect_spawned(struct joining *j)
     if (rc == MPI_SUCCESS)
         rc = MPI_Comm_size(MPI_COMM_WORLD, &n);
     if (rc == MPI_SUCCESS)
-        rc = joined(make_pair(&parent, true, n + 1, me + 1, &j->pair));
+        rc = joined(make_pair(parent, true, n + 1, me + 1, &j->pair));
+    if (rc == MPI_SUCCESS)
+        ftk_mpi_free(&parent);
     if (rc == MPI_SUCCESS)
         rc = meet(j->pair);
     if (rc == MPI_SUCCESS)
