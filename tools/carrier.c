@@ -139,32 +139,42 @@ static void leave_out(const struct ftk_run *r, int node)
         ftk_run_say("cannot make %s: %s; the node will answer again", path, strerror(errno));
 }
 
+/* Whether a process is on a node: it has the memory of this emulated node, or its rank is one of
+ * those consecutive ranks of the start. */
+static bool is_on(const struct ftk_run *r, int node, const struct stat *memory, struct ftk_proc *p)
+{
+    char of[64];
+    struct stat st;
+    if (p->state == 'Z')
+        return false;
+    if (r->emulate > 0)
+        return memory_of(p->pid, of, &st) && st.st_ino == memory->st_ino
+               && st.st_dev == memory->st_dev;
+    ftk_proc_rank(p);
+    return p->rank >= 0 && p->rank / r->ranks_per_node == node - 1;
+}
+
+/* A node is lost in one moment.  So all its processes stop first: none of them can learn of the end
+ * of another one, and act. */
 int ftk_carrier_end_node(const struct ftk_run *r, int node)
 {
-    char path[FTK_PATH_MAX], of[64];
-    struct stat want = { 0 }, st;
+    char path[FTK_PATH_MAX];
+    struct stat memory = { 0 };
     struct ftk_proc *p;
+    size_t stopped = 0;
     int killed = 0;
     const char *base = strrchr(r->dir, '/');
     snprintf(path, sizeof path, "/dev/shm/%.100s-ftnode%d", base ? base + 1 : r->dir, node);
-    bool emulated = r->emulate > 0;
-    if (emulated && stat(path, &want) != 0)
+    if (r->emulate > 0 && stat(path, &memory) != 0)
         return 0;
-    if (emulated)
+    if (r->emulate > 0)
         leave_out(r, node);
     size_t n = ftk_proc_list(&p);
-    for (size_t i = 0; i < n; i++) {
-        bool hit = p[i].state != 'Z';
-        if (hit && emulated) {
-            hit = memory_of(p[i].pid, of, &st) && st.st_ino == want.st_ino
-                  && st.st_dev == want.st_dev;
-        } else if (hit) { /* the failure domain of consecutive ranks of the start */
-            ftk_proc_rank(&p[i]);
-            hit = p[i].rank >= 0 && p[i].rank / r->ranks_per_node == node - 1;
-        }
-        if (hit && kill(p[i].pid, SIGKILL) == 0)
-            killed++;
-    }
+    for (size_t i = 0; i < n; i++)
+        if (is_on(r, node, &memory, &p[i]) && kill(p[i].pid, SIGSTOP) == 0)
+            p[stopped++] = p[i];
+    for (size_t i = 0; i < stopped; i++)
+        killed += kill(p[i].pid, SIGKILL) == 0;
     free(p);
     return killed;
 }

@@ -98,11 +98,26 @@ static int be_late(void)
     return 0;
 }
 
+/* Send a signal to all other processes of a host name space. */
+static void signal_node(DIR *all, const char *own, int sig)
+{
+    char path[64], other[64];
+    rewinddir(all);
+    for (const struct dirent *e; (e = readdir(all));) {
+        const pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)atoi(e->d_name) : getpid();
+        snprintf(path, sizeof path, "/proc/%.20s/ns/uts", e->d_name);
+        ssize_t n = pid != getpid() ? readlink(path, other, sizeof other - 1) : -1;
+        other[n > 0 ? n : 0] = '\0';
+        if (strcmp(other, own) == 0)
+            (void)kill(pid, sig); /* it may have ended */
+    }
+}
+
 /* Kill all processes of this node, among them its daemon.  A relaunch does not find the node again.
  * Only of an emulated node, which has a name space for its name: see tools/emulate.c. */
 static void lose_node(void)
 {
-    char node[64] = "", path[PATH_MAX], own[64] = "", other[64];
+    char node[64] = "", path[PATH_MAX], own[64] = "";
     const char *state = getenv("FTKIT_RUN_STATE"), *slash = state ? strrchr(state, '/') : NULL;
     DIR *all = opendir("/proc");
     if (gethostname(node, sizeof node - 1) != 0 || strncmp(node, "ftnode", 6) != 0 || !slash || !all
@@ -112,14 +127,8 @@ static void lose_node(void)
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 || close(fd) != 0)
         abort();
-    for (const struct dirent *e; (e = readdir(all));) {
-        const pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)atoi(e->d_name) : getpid();
-        snprintf(path, sizeof path, "/proc/%.20s/ns/uts", e->d_name);
-        ssize_t n = pid != getpid() ? readlink(path, other, sizeof other - 1) : -1;
-        other[n > 0 ? n : 0] = '\0';
-        if (strcmp(other, own) == 0)
-            (void)kill(pid, SIGKILL); /* it may have ended */
-    }
+    signal_node(all, own, SIGSTOP); /* none of them can learn of the end of another one, and act */
+    signal_node(all, own, SIGKILL);
     (void)closedir(all);
     kill(getpid(), SIGKILL);
     pause();
