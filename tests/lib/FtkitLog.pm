@@ -173,15 +173,25 @@ sub read_teams {
     return @team;
 }
 
-# The team of each of n ranks by the environment of a job.
+# The team of each of n ranks by the environment of a job.  log: its events, for teams of nodes when a
+# process was lost in ftkit_open: the ranks behind that process are those of other processes then.
 sub teams_of {
-    my ($n, $env) = @_;
+    my ($n, $env, $log) = @_;
     return read_teams($n, $env->{FTKIT_LOG_TEAM_LIST}) if $env->{FTKIT_LOG_TEAM_LIST};
     return read_teams($n, slurp($env->{FTKIT_LOG_TEAM_FILE})) if $env->{FTKIT_LOG_TEAM_FILE};
     my $size = $env->{FTKIT_LOG_TEAM_SIZE} || 1;
     $size = $env->{FTKIT_TOPOLOGY_RANKS_PER_NODE}
         if $env->{FTKIT_TOPOLOGY_RANKS_PER_NODE} && !$env->{FTKIT_LOG_TEAMS};
-    return map { int($_ / $size) } 0 .. $n - 1;
+    my %place = $size == ($env->{FTKIT_TOPOLOGY_RANKS_PER_NODE} // 0) && $log ? places_of($log) : ();
+    return map { int(($place{$_} // $_) / $size) } 0 .. $n - 1;
+}
+
+# The rank in MPI_COMM_WORLD of the first process of each rank: a process that was lost in ftkit_open
+# has none.
+sub places_of {
+    my ($log) = @_;
+    return map { $_->{rank} => $_->{world_rank} }
+        reverse grep { $_->{event} eq 'open' && $_->{rank} >= 0 } events($log);
 }
 
 # The steps a rank has begun, one incarnation after the other.
@@ -197,7 +207,7 @@ sub verdict {
     my ($p, $j, %o) = @_;
     my $n = $o{n} // 4;
     my @bad;
-    my @team = teams_of($n, $o{env} // {});
+    my @team = teams_of($n, $o{env} // {}, "$j->{dir}/events");
     my %lost = map { $team[$_] => 1 } @{ $o{killed} // [] };
     # an allowed end, with its reason: the exit code is that of a killed process, or of one that
     # found that the job has to end, whichever `ftkit run` takes for the cause
