@@ -210,7 +210,8 @@ FTKIT_API int ftkit_bind_comm(ftkit_ctx *ctx, MPI_Comm *comm);
  * The memory may be that of a GPU (CUDA, HIP): the functions take its addresses as they are, and
  * sets do not differ.  A set and a restore wait for all work of the context of the GPU, or for a
  * stream (ftkit_device_stream()).  An error there that ends this context: see device.fault in the
- * configuration. */
+ * configuration.  Variables that ftkit reads itself (of requests, messages, communicators, windows,
+ * offsets and growing regions) are FTKIT_ERR_ARG in such memory, except in managed memory. */
 
 /**
  * Register count items of an MPI datatype at data, different on every rank.

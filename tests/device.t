@@ -18,10 +18,11 @@ my %device = (n => 4, program => "$build/mpi/device");
 sub device # a job that compares each number after each restore
 {
     my ($name, %o) = @_;
-    my $j = job(%device, args => [12, @{ $o{words} // [] }], %o,
+    my $steps = $o{steps} // 12;
+    my $j = job(%device, args => [$steps, @{ $o{words} // [] }], %o,
         env => { FTKIT_CHECKPOINT_PERIOD => '2 calls', FTKIT_LEVEL_HDF5_ENABLED => 'false', %{ $o{env} // {} } });
     my $want = $o{ranks} // 4;
-    ok($j->{rc} == 0 && $j->{log} =~ /^device: 12 steps are right, $want ranks$/m
+    ok($j->{rc} == 0 && $j->{log} =~ /^device: $steps steps are right, $want ranks$/m
             && @{ $j->{faults} } == ($o{faults} // 0), $name)
         or diag("rc $j->{rc}, faults @{$j->{faults}}\n", substr($j->{log}, 0, 4000));
     like($j->{log}, $o{like}, '... as its lines say') if $o{like};
@@ -34,7 +35,7 @@ my %lost = (fault => 'app.mid:1:7:kill', faults => 1);
 device("a rank is lost: $_->[0], $_->[1], incremental = $_->[2]", %lost, like => qr/rank 1 from the (copy|parity)/,
     env => { FTKIT_LEVEL_MEMORY_SCHEME => $_->[0], FTKIT_LEVEL_MEMORY_PLACE => $_->[1],
         FTKIT_LEVEL_MEMORY_INCREMENTAL => $_->[2] })
-    for pairwise([qw(buddy xor rs)], [qw(memory shared)], [qw(off on)]);
+    for pairwise([qw(buddy xor rs)], [qw(memory shared file)], [qw(off on)]);
 device("... of memory of a $_", %lost, words => [$_]) for qw(pool context);
 device('... while a child process lives', %lost, words => ['fork']);
 device('... of a program that loads no driver', %lost, words => ['none']);
@@ -90,7 +91,7 @@ device('the ranks become fewer', spares => 0, words => ['shrink'], ranks => 3, f
 
 for my $place (qw(memory shared)) {
     local $ENV{FAKECUDA_LOG} = scratch() . "/pins-$place";
-    device("segments are pinned: place = $place", n => 3, ranks => 3, spares => 0,
+    device("segments are pinned: place = $place", n => 3, ranks => 3, spares => 0, steps => 200, # 100 sets
         env => { FTKIT_LEVEL_MEMORY_PLACE => $place });
     my @pins = map { [/(\d+)/g] } is_skipped() ? () : split /\n/, slurp($ENV{FAKECUDA_LOG});
     ok(@pins == 3 && !(grep { $_->[0] < 2 || $_->[0] != $_->[1] } @pins),
@@ -180,6 +181,14 @@ sub refused
     return $j;
 }
 
+# the set before is right: a job that is started again goes on from it
+{
+    my $j = device('... and there is no spare: the job is relaunched', words => ['bad'], run => [], spares => 0,
+        like => qr/restored set \d+ from files/,
+        env => { FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_LEVEL_HDF5_EVERY => '1 sets',
+            FTKIT_RECOVER_SUPPLY => 'spare' });
+    like($j->{log}, qr/rank 1 ends, and is replaced .*CUDA error 700/, '... after the error') or diag($j->{log});
+}
 refused('device.fault = error', qr/rank 1: storage I\/O error: .*CUDA error 700 .*context of the device has ended/,
     words => ['bad'], env => { FTKIT_DEVICE_FAULT => 'error' });
 
@@ -257,6 +266,9 @@ sub staged # a job that compares each message, and the state after each restore
 staged("messages from and to the device, teams = $_->[0], lines $_->[1]", fault => 'app.mid:1:5:kill',
     env => { FTKIT_LOG_TEAMS => $_->[0], FTKIT_CHECKPOINT_LINE => $_->[1], FTKIT_TOPOLOGY_RANKS_PER_NODE => 2 })
     for ['rank', 'together'], ['rank', 'apart'], ['domain', 'together'], ['all', 'together'];
+staged("a receive into a region on the device is under way at each set, teams = $_->[0], lines $_->[1]", words => ['posted'],
+    fault => 'app.mid:1:5:kill', env => { FTKIT_LOG_TEAMS => $_->[0], FTKIT_CHECKPOINT_LINE => $_->[1] })
+    for ['rank', 'together'], ['rank', 'apart'], ['all', 'together'];
 staged('... and replicas', n => 8, spares => 1, fault => 'app.mid:1:5:kill', env => { FTKIT_REPLICAS_COUNT => 2 });
 {
     my $j = staged('a kernel has an error, which a message meets: the process is replaced', words => ['bad'], faults => 0,

@@ -144,6 +144,8 @@ static int pointer_attributes(unsigned n, const int *which, void **to, ftk_cuda_
             *(unsigned *)to[i] = on_device ? CUDA_MEMORY_DEVICE : 0;
         else if (which[i] == CUDA_OF_DEVICE)
             *(int *)to[i] = is.device;
+        else if (which[i] == CUDA_OF_MANAGED)
+            *(unsigned *)to[i] = is.is_managed != 0;
         else if (which[i] == CUDA_OF_CONTEXT)
             *(void **)to[i] = NULL; /* primary_context() has the one of the device */
         else

@@ -24,6 +24,8 @@
 /* Each driver that a program may have. */
 enum { DRIVERS = 2 };
 static const struct ftk_cuda *(*const find[DRIVERS])(void) = { ftk_cuda_find, ftk_hip_find };
+/* Those that present() has found.  Only present() looks for a driver: a look takes microseconds. */
+static _Atomic(const struct ftk_cuda *) known[DRIVERS];
 
 /* Where memory is. */
 struct place {
@@ -62,7 +64,7 @@ static bool find_place(const void *p, struct place *at)
     bool found = false;
     for (int i = 0; p && !found && i < DRIVERS; i++) {
         unsigned type = 0;
-        *at = (struct place){ .cuda = find[i]() };
+        *at = (struct place){ .cuda = atomic_load_explicit(&known[i], memory_order_acquire) };
         void *to[] = { &type, &at->context, &at->device };
         found = at->cuda && at->cuda->pointer_attributes(3, which, to, address) == CUDA_OK
                 && type == CUDA_MEMORY_DEVICE;
@@ -148,16 +150,31 @@ static int stream_of(const struct place *at, struct stream **out)
 
 static bool present(void)
 {
-    int i = 0;
-    while (i < DRIVERS && !find[i]())
-        i++;
-    return i < DRIVERS;
+    bool any = false;
+    for (int i = 0; i < DRIVERS; i++) {
+        const struct ftk_cuda *cuda = find[i]();
+        atomic_store_explicit(&known[i], cuda, memory_order_release);
+        any = any || cuda;
+    }
+    return any;
 }
 
 static bool owns(const void *p)
 {
     struct place at;
     return find_place(p, &at);
+}
+
+/* Managed memory. */
+static bool is_shared(const void *p)
+{
+    static const int which[] = { CUDA_OF_MANAGED };
+    unsigned managed = 0;
+    void *to[] = { &managed };
+    struct place at;
+    return find_place(p, &at)
+           && at.cuda->pointer_attributes(1, which, to, (ftk_cuda_address)(uintptr_t)p) == CUDA_OK
+           && managed;
 }
 
 /* Begin a copy between the device and host memory, on the stream of the context of `device`, the
@@ -347,7 +364,7 @@ static bool pin(void *at, size_t bytes, const void *like)
     const bool pinned = p.cuda->host_register(at, bytes, CUDA_HOST_PORTABLE) == CUDA_OK;
     restrict_to(&p, mode);
     for (int i = 0; i < DRIVERS; i++)
-        if (pinned && find[i]() == p.cuda)
+        if (pinned && atomic_load(&known[i]) == p.cuda)
             pinned_by[i] = p.context;
     leave(&p);
     return pinned;
@@ -374,7 +391,7 @@ static bool unpin(void *at)
 {
     bool done = true;
     for (int i = 0; i < DRIVERS; i++)
-        done &= !pinned_by[i] || unpin_by(find[i](), pinned_by[i], at);
+        done &= !pinned_by[i] || unpin_by(atomic_load(&known[i]), pinned_by[i], at);
     return done;
 }
 
@@ -505,6 +522,7 @@ static bool lost(void)
 const struct ftk_memory_ops ftk_memory_device = { .name = "device",
     .present = present,
     .owns = owns,
+    .is_shared = is_shared,
     .copy_out = copy_out,
     .copy_in = copy_in,
     .sum = sum,

@@ -46,6 +46,16 @@ enum ftk_memory_kind ftk_memory_look(const void *p)
     return FTK_MEMORY_HOST;
 }
 
+bool ftk_memory_is_hidden(const void *p)
+{
+    for (enum ftk_memory_kind kind = FTK_MEMORY_HOST + 1; kind < FTK_MEMORY_KINDS; kind++) {
+        const struct ftk_memory_ops *ops = ftk_memory_ops_of(kind);
+        if (ops->present() && ops->owns(p))
+            return !ops->is_shared || !ops->is_shared(p);
+    }
+    return false;
+}
+
 int ftk_memory_wait(enum ftk_memory_kind kind, const void *p, void *stream)
 {
     if (ftk_memory_is_host(kind) || !ftk_memory_ops_of(kind)->wait)

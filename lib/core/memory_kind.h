@@ -30,6 +30,8 @@ struct ftk_memory_ops {
     bool (*present)(void);
     /* Whether the byte at p is memory of this kind now. */
     bool (*owns)(const void *p);
+    /* Whether this process may access the memory at p itself, too.  Not set: it may not. */
+    bool (*is_shared)(const void *p);
     int (*copy_out)(void *to, const void *from, size_t bytes);
     int (*copy_in)(void *to, const void *from, size_t bytes);
     /* XXH3-64 with a seed: the sum is the same as that of these bytes in host memory. */
@@ -93,6 +95,9 @@ static inline enum ftk_memory_kind ftk_memory_kind_of(const void *p)
 
 /* The kind of the memory at p, the memory of a region: every kind is found. */
 enum ftk_memory_kind ftk_memory_look(const void *p);
+
+/* Whether this process may not access the memory at p itself, which is no memory of a region. */
+bool ftk_memory_is_hidden(const void *p);
 
 /* Wait for work of the program that may use the memory at p, on this stream or, if it is NULL, on
  * any.  Codes of ftkit, with a text. */

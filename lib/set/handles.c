@@ -234,6 +234,8 @@ static int register_handles(const char *call, const char *name, const struct ftk
     if (rc == FTKIT_OK)
         rc = ftk_region_check_new(like->ctx, call, name);
     if (rc == FTKIT_OK)
+        rc = ftk_region_check_variables(call, name, like->at);
+    if (rc == FTKIT_OK)
         rc = ftk_region_add_named(like->ctx, &handles_region, name, h);
     if (rc == FTKIT_OK)
         memcpy(h->name, name, strlen(name) + 1);

@@ -123,6 +123,9 @@ static int make(const char *name, const char *path, int64_t *offset, struct outp
     path = path ? path : "";
     if (!offset)
         return ftk_fail(FTKIT_ERR_ARG, "ftkit_register_offset: offset is NULL");
+    int rc = ftk_region_check_variables("ftkit_register_offset", name, offset);
+    if (rc != FTKIT_OK)
+        return rc;
     if (*offset < 0)
         return ftk_fail(FTKIT_ERR_ARG, "ftkit_register_offset: the offset is negative");
     if (*path && *path != '/' && !getcwd(here, sizeof here))

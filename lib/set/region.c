@@ -291,6 +291,10 @@ int ftkit_register_growing(ftkit_ctx *ctx, const char *name, void **data, size_t
     if (rc == FTKIT_OK && (!data || !count))
         rc = ftk_fail(FTKIT_ERR_ARG, "region '%s': data or count is NULL", name);
     if (rc == FTKIT_OK)
+        rc = ftk_region_check_variables("ftkit_register_growing", name, data);
+    if (rc == FTKIT_OK)
+        rc = ftk_region_check_variables("ftkit_register_growing", name, count);
+    if (rc == FTKIT_OK)
         rc = add_region(ctx, NULL, name, FTK_KIND_GROWING, type, &r);
     if (rc == FTKIT_OK && !resize && (r->type.extent < 0 || r->type.span_lb < 0)) {
         drop_region(ctx, r);

@@ -51,6 +51,8 @@ bool ftk_region_has_step(struct ftkit_ctx *ctx);
 
 /* Whether a region of this name may be added. */
 int ftk_region_check_new(struct ftkit_ctx *ctx, const char *call, const char *name);
+/* Whether ftkit may access variables of the program itself, which this region is about. */
+int ftk_region_check_variables(const char *call, const char *name, const void *variables);
 
 struct ftk_region *ftk_region_find(struct ftkit_ctx *ctx, const char *name);
 void ftk_region_free_all(struct ftkit_ctx *ctx);

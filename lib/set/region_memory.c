@@ -22,6 +22,16 @@ static size_t count_of_variables(void *arg)
     return *v->count;
 }
 
+int ftk_region_check_variables(const char *call, const char *name, const void *variables)
+{
+    if (!ftk_memory_is_hidden(variables))
+        return FTKIT_OK;
+    return ftk_fail(FTKIT_ERR_ARG,
+        "%s: region '%s': the variables at %p are in memory of a device: they have to be in memory "
+        "that this process can access",
+        call, name, variables);
+}
+
 int ftk_region_use_variables(
     struct ftk_region *r, void **data, size_t *count, ftkit_resize_fn *resize, void *arg)
 {

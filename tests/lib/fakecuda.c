@@ -11,13 +11,9 @@
  *  - An error in a kernel is sticky: from then on each call of the process returns it.
  *  - A wait for the context while a graph is captured breaks the capture.  So does what allocates,
  *    pins or loads, unless the thread is in the relaxed mode.
- *  - Freed memory looks like host memory, and its addresses come back.  Memory of a pool names no
- *    context.  In a child process every look-up fails.
- *  - Host memory that is registered is copied by its pages of that time, not by its address: who
- *    maps other pages there without unregistering gets old bytes.
  *
- * FAKECUDA_LOG=FILE  at its end each process writes its registrations, and how many kernels in PTX
- *                    it has run.  fakecuda_faults.c has other variables. */
+ * fakecuda_memory.c has the memory, fakecuda_kernels.c and fakecuda_ptx.c the kernels, and
+ * fakecuda_faults.c the errors that the environment asks for. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdbool.h>
@@ -25,40 +21,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "fakecuda_inside.h"
 
-enum { DEVICES = 2, BLOCKS = 4096, WORK = 4096, RANGES = 256, STREAMS = 256 };
+enum { DEVICES = 2, WORK = 4096, STREAMS = 256 };
 enum { CONTEXTS = 8, DEPTH = 16 };
 
-struct block {
-    char *seen, *real;
-    size_t bytes;
-    struct context *context; /* NULL: of a pool, or of a range that was reserved */
-    int device;
-    bool pool, managed, freed;
-};
 struct event {
     struct stream *stream;
     unsigned long long upto; /* the last work of the stream before the event */
-};
-struct range {
-    char *at, *alias;
-    size_t bytes;
 };
 
 pthread_mutex_t fakecuda_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context contexts[CONTEXTS] = { { 0 }, { 1 } }; /* the first ones are primary */
 static int ncontexts = DEVICES;
-static struct block blocks[BLOCKS];
-static int nblocks;
 static struct work queue[WORK];
 static int nqueue;
 static unsigned long long nworks;
-static struct range ranges[RANGES];
-static int nranges, registered, unregistered;
 static struct stream *captured, *all_streams[STREAMS];
 static int nstreams;
 static _Thread_local int capture_mode; /* 0: global */
@@ -66,9 +46,14 @@ int fakecuda_owner, fakecuda_sticky;
 static _Thread_local struct context *stack[DEPTH];
 static _Thread_local int depth;
 
-static struct context *current(void)
+struct context *fakecuda_current(void)
 {
     return depth > 0 ? stack[depth - 1] : NULL;
+}
+
+struct context *fakecuda_primary(void)
+{
+    return &contexts[0];
 }
 
 bool fakecuda_is_unsafe(void)
@@ -87,232 +72,34 @@ static bool is_stream(const struct stream *s)
     return !s || i < nstreams;
 }
 
-/* ---- memory -------------------------------------------------------------------------- */
-
-static struct block *block_at(CUdeviceptr p, size_t bytes)
-{
-    for (int i = 0; i < nblocks; i++) {
-        const CUdeviceptr first = (CUdeviceptr)(uintptr_t)blocks[i].seen;
-        if (!blocks[i].freed && p >= first && p + bytes <= first + blocks[i].bytes)
-            return &blocks[i];
-    }
-    return NULL;
-}
-
-char *fakecuda_real_of(CUdeviceptr p, size_t bytes)
-{
-    const struct block *b = block_at(p, bytes);
-    return b ? b->real + (p - (CUdeviceptr)(uintptr_t)b->seen) : NULL;
-}
-
-char *fakecuda_block(CUdeviceptr p, CUdeviceptr *first, size_t *bytes)
-{
-    const struct block *b = block_at(p, 1);
-    if (!b)
-        return NULL;
-    *first = (CUdeviceptr)(uintptr_t)b->seen;
-    *bytes = b->bytes;
-    return b->real;
-}
-
-/* Host memory: the pages that were registered there, or the address itself; NULL: the bytes begin
- * in a registered range and leave it. */
-static char *host_of(const void *p, size_t bytes)
-{
-    for (int i = 0; i < nranges; i++) {
-        const struct range *r = &ranges[i];
-        const char *first = p;
-        if (first < r->at || first >= r->at + r->bytes)
-            continue;
-        return first + bytes <= r->at + r->bytes ? r->alias + (first - r->at) : NULL;
-    }
-    return (char *)(uintptr_t)p;
-}
-
-static struct block *old_block(size_t bytes)
-{
-    for (int i = 0; i < nblocks; i++)
-        if (blocks[i].freed && blocks[i].bytes == bytes)
-            return &blocks[i];
-    return NULL;
-}
-
-static struct block *new_block(size_t bytes)
-{
-    int fd = memfd_create("device", MFD_CLOEXEC);
-    if (nblocks == BLOCKS || fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
-        abort();
-    void *real = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    void *seen = mmap(NULL, bytes, PROT_NONE, MAP_SHARED, fd, 0);
-    if (close(fd) != 0 || real == MAP_FAILED || seen == MAP_FAILED)
-        abort();
-    struct block *b = &blocks[nblocks++];
-    *b = (struct block){ .seen = seen, .real = real, .bytes = bytes };
-    return b;
-}
-
-static int allocate(CUdeviceptr *p, size_t bytes, struct context *context, bool pool, bool managed)
-{
-    if (bytes == 0 || !current())
-        return bytes == 0 ? INVALID_VALUE : INVALID_CONTEXT;
-    bytes = (bytes + 4095) / 4096 * 4096;
-    struct block *b = old_block(bytes);
-    if (!b)
-        b = new_block(bytes);
-    b->freed = false;
-    b->context = context;
-    b->pool = pool;
-    b->managed = managed;
-    b->device = current()->device;
-    memset(b->real, 0xa5, bytes); /* as it comes */
-    *p = (CUdeviceptr)(uintptr_t)b->seen;
-    return OK;
-}
-
-int cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
-{
-    BEGIN();
-    return fakecuda_is_unsafe() ? CAPTURE_UNSUPPORTED : allocate(p, bytes, current(), false, false);
-}
-
-int cuMemAllocManaged(CUdeviceptr *p, size_t bytes, unsigned flags)
-{
-    (void)flags;
-    BEGIN();
-    return allocate(p, bytes, current(), false, true);
-}
-
-/* As memory of cuMemCreate() that is mapped into a range that was reserved. */
-int fakecuda_reserve(CUdeviceptr *p, size_t bytes)
-{
-    BEGIN();
-    return allocate(p, bytes, NULL, false, false);
-}
-
-int cuMemAllocAsync(CUdeviceptr *p, size_t bytes, void *stream)
-{
-    (void)stream;
-    BEGIN();
-    return allocate(p, bytes, NULL, true, false);
-}
-
-int cuMemFree_v2(CUdeviceptr p)
-{
-    BEGIN();
-    if (fakecuda_is_unsafe())
-        return CAPTURE_UNSUPPORTED;
-    struct block *b = block_at(p, 1);
-    if (!b || (CUdeviceptr)(uintptr_t)b->seen != p)
-        return INVALID_VALUE;
-    b->freed = true;
-    return OK;
-}
-
-int cuPointerGetAttributes(unsigned n, const int *which, void **to, CUdeviceptr p)
-{
-    if (fakecuda_owner && fakecuda_owner != getpid())
-        return NOT_INITIALIZED;
-    const struct block *b = block_at(p, 1);
-    for (unsigned i = 0; i < n; i++) {
-        if (which[i] == 1)
-            *(void **)to[i] = b ? b->context : NULL;
-        else if (which[i] == 2)
-            *(unsigned *)to[i] = b ? 2 : 0;
-        else if (which[i] == 8)
-            *(unsigned *)to[i] = b && b->managed;
-        else if (which[i] == 9)
-            *(int *)to[i] = b ? b->device : -2;
-        else if (which[i] == 11)
-            *(CUdeviceptr *)to[i] = b ? (CUdeviceptr)(uintptr_t)b->seen : 0;
-        else if (which[i] == 12)
-            *(size_t *)to[i] = b ? b->bytes : 0;
-        else if (which[i] == 17)
-            *(const void **)to[i] = b && b->pool ? b : NULL;
-        else
-            return INVALID_VALUE;
-    }
-    return OK;
-}
-
-/* ---- host memory that is registered ---------------------------------------------------- */
-
-/* The same pages at another address.  Private pages become those of a file in memory first. */
-static char *alias_of(char *p, size_t bytes)
-{
-    void *alias = mremap(p, 0, bytes, MREMAP_MAYMOVE); /* shared mappings only */
-    if (alias != MAP_FAILED)
-        return alias;
-    int fd = memfd_create("pinned", MFD_CLOEXEC);
-    if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
-        abort();
-    alias = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (alias == MAP_FAILED)
-        abort();
-    memcpy(alias, p, bytes);
-    if (mmap(p, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != p
-        || close(fd) != 0)
-        abort();
-    return alias;
-}
-
-bool fakecuda_is_registered(const void *p)
-{
-    int i = 0;
-    while (i < nranges
-           && ((const char *)p < ranges[i].at || (const char *)p >= ranges[i].at + ranges[i].bytes))
-        i++;
-    return i < nranges;
-}
-
-int cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
-{
-    (void)flags;
-    BEGIN();
-    if (fakecuda_is_unsafe())
-        return CAPTURE_UNSUPPORTED;
-    if (bytes == 0 || (uintptr_t)p % 4096 != 0 || nranges == RANGES)
-        return INVALID_VALUE;
-    for (int i = 0; i < nranges; i++)
-        if ((char *)p < ranges[i].at + ranges[i].bytes && ranges[i].at < (char *)p + bytes)
-            return ALREADY_REGISTERED;
-    ranges[nranges++] = (struct range){ p, alias_of(p, bytes), bytes };
-    registered++;
-    return OK;
-}
-
-int cuMemHostUnregister(void *p)
-{
-    BEGIN();
-    if (!current() || fakecuda_is_unsafe())
-        return current() ? CAPTURE_UNSUPPORTED : INVALID_CONTEXT;
-    int i = 0;
-    while (i < nranges && ranges[i].at != p)
-        i++;
-    if (i == nranges)
-        return NOT_REGISTERED;
-    (void)munmap(ranges[i].alias, ranges[i].bytes);
-    ranges[i] = ranges[--nranges];
-    unregistered++;
-    return OK;
-}
-
-static void __attribute__((destructor)) note_ranges(void)
-{
-    const char *path = getenv("FAKECUDA_LOG");
-    FILE *f = path && registered > 0 && fakecuda_owner == getpid() ? fopen(path, "a") : NULL;
-    if (f)
-        (void)fprintf(f, "%d registered %d unregistered %llu sums\n", registered, unregistered,
-            fakecuda_launches);
-    if (f)
-        (void)fclose(f);
-}
-
 /* ---- contexts and streams -------------------------------------------------------------- */
 
 int cuInit(unsigned flags)
 {
     (void)flags;
     BEGIN();
+    return OK;
+}
+
+int cuDeviceGetCount(int *n)
+{
+    BEGIN();
+    *n = DEVICES;
+    return OK;
+}
+
+int cuDeviceGetName(char *name, int bytes, int device)
+{
+    BEGIN();
+    (void)snprintf(name, (size_t)bytes, "no device %d", device);
+    return OK;
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+    (void)device;
+    BEGIN();
+    *bytes = (size_t)1 << 30;
     return OK;
 }
 
@@ -359,13 +146,13 @@ int cuCtxPopCurrent_v2(void **context)
 int cuStreamCreate(void **stream, unsigned flags)
 {
     BEGIN();
-    if (!current())
+    if (!fakecuda_current())
         return INVALID_CONTEXT;
     struct stream *s = calloc(1, sizeof *s);
     if (!s || nstreams == STREAMS)
         abort();
     all_streams[nstreams++] = s;
-    *s = (struct stream){ .context = current(), .blocking = (flags & 1) == 0 };
+    *s = (struct stream){ .context = fakecuda_current(), .blocking = (flags & 1) == 0 };
     *stream = s;
     return OK;
 }
@@ -383,7 +170,7 @@ static bool waits_for(const struct work *a, const struct work *b)
 
 static void copy(const struct work *w)
 {
-    memcpy(w->to, w->from, w->bytes);
+    fakecuda_copy(w->to, w->from, w->bytes);
 }
 
 static void copy_wrong(const struct work *w)
@@ -431,14 +218,14 @@ void fakecuda_add(struct work w)
             queue[i].needed = true;
         run_needed();
     }
-    w.context = w.stream ? w.stream->context : current();
+    w.context = w.stream ? w.stream->context : fakecuda_current();
     queue[nqueue++] = w;
 }
 
 int cuCtxSynchronize(void)
 {
     BEGIN();
-    if (!current())
+    if (!fakecuda_current())
         return INVALID_CONTEXT;
     if (captured) {
         captured->broken = true;
@@ -446,7 +233,7 @@ int cuCtxSynchronize(void)
     }
     (void)pthread_mutex_lock(&fakecuda_lock);
     for (int i = 0; i < nqueue; i++)
-        queue[i].needed = queue[i].context == current();
+        queue[i].needed = queue[i].context == fakecuda_current();
     run_needed();
     (void)pthread_mutex_unlock(&fakecuda_lock);
     return fakecuda_sticky;
@@ -463,7 +250,7 @@ int cuStreamSynchronize(void *stream)
         return CAPTURE_UNSUPPORTED;
     }
     (void)pthread_mutex_lock(&fakecuda_lock);
-    run(s, s ? s->context : current());
+    run(s, s ? s->context : fakecuda_current());
     (void)pthread_mutex_unlock(&fakecuda_lock);
     return fakecuda_sticky;
 }
@@ -545,7 +332,7 @@ int cuThreadExchangeStreamCaptureMode(int *mode)
 
 static int copy_out(void *to, CUdeviceptr from, size_t bytes, struct stream *stream, bool may_flip)
 {
-    void *h = host_of(to, bytes);
+    void *h = fakecuda_host_of(to, bytes);
     const void *d = fakecuda_real_of(from, bytes);
     if (!h || !d)
         return INVALID_VALUE;
@@ -561,7 +348,7 @@ static int copy_out(void *to, CUdeviceptr from, size_t bytes, struct stream *str
 
 static int copy_in(CUdeviceptr to, const void *from, size_t bytes, struct stream *stream)
 {
-    const void *h = host_of(from, bytes);
+    const void *h = fakecuda_host_of(from, bytes);
     void *d = fakecuda_real_of(to, bytes);
     if (!h || !d)
         return INVALID_VALUE;

@@ -9,6 +9,9 @@
 typedef unsigned long long CUdeviceptr;
 
 int cuInit(unsigned flags);
+int cuDeviceGetCount(int *n);
+int cuDeviceGetName(char *name, int bytes, int device);
+int cuDeviceTotalMem_v2(size_t *bytes, int device);
 int cuDevicePrimaryCtxRetain(void **context, int device);
 int cuCtxCreate_v2(void **context, unsigned flags, int device);
 int cuCtxSetCurrent(void *context);
@@ -18,7 +21,11 @@ int cuCtxSynchronize(void);
 int cuMemAlloc_v2(CUdeviceptr *p, size_t bytes);
 int cuMemAllocAsync(CUdeviceptr *p, size_t bytes, void *stream);
 int cuMemAllocManaged(CUdeviceptr *p, size_t bytes, unsigned flags);
+/* As memory of cuMemCreate() that is mapped into a range that was reserved. */
 int fakecuda_reserve(CUdeviceptr *p, size_t bytes);
+/* Take whole pages out of such a range: they are reserved, and not mapped.  A range has one hole;
+ * of no bytes: none any more. */
+int fakecuda_unmap(CUdeviceptr p, size_t bytes);
 int cuMemFree_v2(CUdeviceptr p);
 int cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags);
 int cuMemHostUnregister(void *p);

@@ -8,7 +8,12 @@
  * FAKECUDA_FLIP=process:n:bytes               the n-th asynchronous copy of so many bytes or more
  *                                             from the device has a wrong bit
  * FAKECUDA_SUMS=wrong:process:n               from the n-th launch on of a kernel in PTX, the first
- *                                             word that it writes has a wrong bit */
+ *                                             word that it writes has a wrong bit
+ *
+ * In each process:
+ *
+ * FAKECUDA_GROUPS=n                           a launch of a kernel in PTX runs its last n groups
+ *                                             only */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +63,14 @@ bool fakecuda_is_wrong(void)
     launches++;
     return text && me && sscanf(text, "wrong:%d:%d", &process, &n) == 2 && process == atoi(me)
            && launches >= n;
+}
+
+/* The first one of n groups that a launch of a kernel in PTX runs. */
+unsigned fakecuda_first_group(unsigned n)
+{
+    const char *text = getenv("FAKECUDA_GROUPS");
+    const unsigned most = text ? (unsigned)strtoul(text, NULL, 10) : n;
+    return n > most ? n - most : 0;
 }
 
 int cuGetErrorName(int code, const char **name)

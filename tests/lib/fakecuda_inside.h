@@ -59,6 +59,7 @@ extern int fakecuda_owner;            /* the process that has made the first cal
 int fakecuda_begins(const char *call);
 bool fakecuda_flips(size_t bytes);
 bool fakecuda_is_wrong(void);
+unsigned fakecuda_first_group(unsigned n);
 #define BEGIN()                                                                                    \
     do {                                                                                           \
         int begins_ = fakecuda_begins(__func__);                                                   \
@@ -71,8 +72,19 @@ char *fakecuda_real_of(CUdeviceptr p, size_t bytes);
 /* The block of memory that p is in, for the driver; NULL: there is none. */
 char *fakecuda_block(CUdeviceptr p, CUdeviceptr *first, size_t *bytes);
 
+/* Host memory: the pages that were registered there, or the address itself; NULL: the bytes begin
+ * in a registered range and leave it. */
+char *fakecuda_host_of(const void *p, size_t bytes);
 /* Whether host memory at p is registered. */
 bool fakecuda_is_registered(const void *p);
+
+/* Copy between such addresses; what has no pages gets none. */
+void fakecuda_copy(void *to, const void *from, size_t bytes);
+
+/* The context of this thread; NULL: none. */
+struct context *fakecuda_current(void);
+/* The one that names memory of the host that is registered. */
+struct context *fakecuda_primary(void);
 
 /* The kernel of this name in a text; NULL: there is none, or the text is not understood. */
 struct program *fakecuda_ptx(const char *text, const char *name);

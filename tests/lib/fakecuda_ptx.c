@@ -491,7 +491,8 @@ void fakecuda_run_ptx(const struct work *w)
         abort();
     for (unsigned t = 0; t < w->threads; t++)
         threads[t].registers = registers + (size_t)t * (size_t)p->nregisters;
-    for (unsigned g = 0; g < w->bytes && fakecuda_sticky == OK; g++) {
+    for (unsigned g = fakecuda_first_group((unsigned)w->bytes);
+         g < w->bytes && fakecuda_sticky == OK; g++) {
         l.group = g;
         run_group(&l, threads, w->threads);
     }

@@ -54,7 +54,8 @@ static char **words;
 static void *driver, *stream, *add, *bad;
 static CUdeviceptr x, u, next, strided, grid, grown;
 static size_t nu, ngrown, grown_room, row, rows;
-static int growing; /* the next memory is that of grown */
+static int restored; /* a set, when the process began */
+static int growing;  /* the next memory is that of grown */
 static pid_t child;
 
 static int has(const char *word)
@@ -416,7 +417,7 @@ static int checkpoint(void)
 {
     ftkit_info info = { .size = sizeof info };
     if (step != (has("first") ? 0 : 4) || rank != 1 || ftkit_query(ft, &info) != FTKIT_OK
-        || info.incarnation > 0)
+        || info.incarnation > 0 || restored)
         return ftkit_checkpoint(ft);
     if (has("free"))
         MUST(cuMemFree_v2, x);
@@ -451,6 +452,7 @@ static int end_child(void)
 static int run(void)
 {
     int rc = ftkit_recover(ft, NULL);
+    restored = rc == FTKIT_OK;
     while (rc >= 0) {
         rc = checkpoint();
         if (rc < 0 && (has("capture") || has("hidden") || has("own")) && !FTKIT_FATAL(rc))

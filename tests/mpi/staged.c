@@ -1,6 +1,6 @@
 /* Messages between buffers in memory of a device, with the message log, for tests/device.t.
  *
- *   staged STEPS [window | origin | swap | bad]
+ *   staged STEPS [window | origin | swap | bad | posted]
  *
  * In each step each rank computes its numbers anew on the device, and takes part in every kind of
  * call: point-to-point of few and of many bytes, with and without gaps, blocking, non-blocking,
@@ -10,6 +10,7 @@
  * window: the ranks make a window of memory of the device; origin: they put such memory into a
  * window; swap: they get the old number of a swap into such memory.  These are mistakes.
  * bad: a kernel of rank 1 has an error at step 3, in its first life, which a message meets.
+ * posted: a receive into a region on the device is under way at each set, in a registered variable.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -31,6 +32,9 @@ static void *driver, *bad_kernel;
 static bool fails;                 /* the word bad */
 static CUdeviceptr state, out, in; /* [N], [ROOM], [ROOM] doubles */
 static double *h;                  /* [ROOM] */
+static bool posts;                 /* the word posted */
+static CUdeviceptr ahead;          /* [N] doubles, which the receive gets */
+static MPI_Request posted = MPI_REQUEST_NULL;
 
 #define CU(name) ((__typeof__(&name))dlsym(driver, #name))
 #define MUST(name, ...) must(CU(name)(__VA_ARGS__), #name)
@@ -57,6 +61,7 @@ static void start_device(void)
     MUST(cuMemAlloc_v2, &state, N * sizeof *h);
     MUST(cuMemAlloc_v2, &out, ROOM * sizeof *h);
     MUST(cuMemAlloc_v2, &in, ROOM * sizeof *h);
+    MUST(cuMemAlloc_v2, &ahead, N * sizeof *h);
     h = malloc(ROOM * sizeof *h);
     if (!h)
         abort();
@@ -254,7 +259,7 @@ static int mistakes(const char *word)
     double *base;
     if (word && strcmp(word, "window") == 0)
         return MPI_Win_create(at(out), 800, 8, MPI_INFO_NULL, comm, &w);
-    if (!word || strcmp(word, "bad") == 0)
+    if (!word || fails || posts)
         return 0;
     MPI_Win_allocate(800, 8, MPI_INFO_NULL, comm, &base, &w);
     MPI_Win_fence(0, w);
@@ -312,15 +317,50 @@ static int check(void)
     return 0;
 }
 
+/* ---- a receive that is under way at a set ---------------------------------------------------- */
+
+static int register_posted(void)
+{
+    return posts
+           && (ftkit_register(ft, "ahead", at(ahead), N, MPI_DOUBLE) != FTKIT_OK
+               || ftkit_register_requests(ft, "posted", &posted, 1) != FTKIT_OK);
+}
+
+/* A restore has begun the receive again, if it was in the set. */
+static void post(void)
+{
+    const int tag = 77, from = (rank + size - 1) % size;
+    if (!posts || step == steps || posted != MPI_REQUEST_NULL)
+        return;
+    MUST(cuMemsetD8_v2, ahead, 0xee, N * sizeof *h);
+    MPI_Irecv(at(ahead), N, MPI_DOUBLE, from, tag, comm, &posted);
+}
+
+static int serve(void)
+{
+    const int tag = 77, to = (rank + 1) % size, from = (rank + size - 1) % size;
+    int bad = 0;
+    if (!posts)
+        return 0;
+    fill();
+    MPI_Send(at(out), N, MPI_DOUBLE, to, tag, comm);
+    MPI_Wait(&posted, MPI_STATUS_IGNORE);
+    MUST(cuMemcpyDtoH_v2, h, ahead, N * sizeof *h);
+    for (size_t i = 0; i < N && !bad; i++)
+        bad = h[i] != value(from, i) && wrong("posted", i, h[i], value(from, i));
+    return bad;
+}
+
 static int run(void)
 {
     int rc = ftkit_recover(ft, NULL);
     while (rc >= 0) {
+        post();
         rc = ftkit_checkpoint(ft);
         if (rc < 0 || check())
             break;
         if (step < steps) {
-            if (compute())
+            if (serve() || compute())
                 return 1;
             continue;
         }
@@ -336,6 +376,7 @@ int main(int argc, char **argv)
 {
     steps = argc > 1 ? atoi(argv[1]) : 0;
     fails = argc > 2 && strcmp(argv[2], "bad") == 0;
+    posts = argc > 2 && strcmp(argv[2], "posted") == 0;
     MPI_Init(&argc, &argv);
     if (ftkit_open(MPI_COMM_WORLD, NULL, &ft) != FTKIT_OK) {
         fprintf(stderr, "staged: %s\n", ftkit_detail(NULL));
@@ -348,7 +389,8 @@ int main(int argc, char **argv)
     start_device();
     MUST(cuMemsetD8_v2, state, 0, N * sizeof *h);
     bad |= ftkit_register_replicated(ft, "step", &step, 1, MPI_INT) != FTKIT_OK
-           || ftkit_register(ft, "state", at(state), N, MPI_DOUBLE) != FTKIT_OK;
+           || ftkit_register(ft, "state", at(state), N, MPI_DOUBLE) != FTKIT_OK
+           || register_posted();
     bad = bad || mistakes(argc > 2 ? argv[2] : NULL) || run();
     if (!bad && rank == 0)
         printf("staged: %d steps are right, %d ranks\n", step, size);

@@ -4,74 +4,20 @@
  * interpreter reads the text that a driver of CUDA would compile.  Each case has a process of its
  * own, because the library looks for a driver once.
  *
- *     FTKIT_TEST_SEED=... the first seed; FTKIT_TEST_COUNT=... buffers, and sets, a fifth
+ *     FTKIT_TEST_COUNT=... buffers, and sets, a fifth
  *     FTKIT_TEST_DRIVER=libcuda.so.1 only the buffers, by a driver with a device
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "../lib/fakecuda.h"
-#include "core/ftk.h"
-#include "core/memory_kind.h"
 #include "set/pack.h"
 #include "set/region.h"
+#include "t_device.h"
 
 enum { BLOCK = FTK_SEG_BLOCK, REGIONS = 7, TESTED = 4 /* blocks at the first use */ };
-
-static uint64_t seed;
-static void *driver;
-#define CU(name) ((__typeof__(&name))dlsym(driver, #name))
-
-/* What is not true in a case ends its process. */
-#define TRUE(x)                                                                                    \
-    do {                                                                                           \
-        if (!(x)) {                                                                                \
-            (void)fprintf(stderr, "FTKIT_TEST_SEED=%llu, line %d: not true: %s\n",                 \
-                (unsigned long long)seed, __LINE__, #x);                                           \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
-
-static uint64_t number(uint64_t below)
-{
-    static uint64_t n;
-    uint64_t x = (seed + ++n) * 0x9E3779B97F4A7C15u;
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return (x ^ x >> 31) % below;
-}
-
-static void *start_device(int device)
-{
-    void *context;
-    TRUE(CU(cuInit)(0) == 0);
-    if (device > 0)
-        TRUE(CU(cuCtxCreate_v2)(&context, 0, device) == 0);
-    else
-        TRUE(CU(cuDevicePrimaryCtxRetain)(&context, 0) == 0);
-    TRUE(CU(cuCtxSetCurrent)(context) == 0);
-    return context;
-}
 
 static unsigned long long launches(void)
 {
     return *(const unsigned long long *)dlsym(driver, "fakecuda_launches");
-}
-
-static const struct ftk_memory_ops *ops(void)
-{
-    return ftk_memory_ops_of(FTK_MEMORY_DEVICE);
 }
 
 /* Bytes of each kind: all the same, or any. */
@@ -80,57 +26,6 @@ static void fill(unsigned char *p, size_t bytes)
     const uint64_t kind = number(4);
     for (size_t i = 0; i < bytes; i++)
         p[i] = kind == 0 ? 0 : kind == 1 ? 0xff : (unsigned char)number(256);
-}
-
-/* ---- a case in a process of its own ---------------------------------------------------------- */
-
-static char said[4096]; /* on stderr */
-
-static const char *real_driver(void)
-{
-    return getenv("FTKIT_TEST_DRIVER");
-}
-
-static void run_case(void (*fn)(void), const char *variable, const char *value)
-{
-    int out[2], status;
-    size_t n = 0;
-    assert_int_equal(pipe(out), 0);
-    const pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        char self[1024] = "";
-        (void)setenv("OMPI_COMM_WORLD_RANK", "0", 1);
-        if (variable)
-            (void)setenv(variable, value, 1);
-        if (dup2(out[1], 2) < 0 || readlink("/proc/self/exe", self, sizeof self - 64) <= 0)
-            _exit(2);
-        (void)strcpy(strrchr(self, '/'), "/../fakecuda/libcuda.so.1");
-        driver = dlopen(real_driver() ? real_driver() : self, RTLD_NOW);
-        TRUE(driver != NULL);
-        ftk_report_setup(FTKIT_WARNING);
-        ftk_fault_rank(0, 0);
-        fn();
-        _exit(0);
-    }
-    assert_int_equal(close(out[1]), 0);
-    for (ssize_t got;
-         n < sizeof said - 1 && (got = read(out[0], said + n, sizeof said - 1 - n)) > 0;)
-        n += (size_t)got;
-    said[n] = '\0';
-    assert_int_equal(close(out[0]), 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    if (status != 0)
-        print_error("%s=%s: %s\n", variable ? variable : "", value ? value : "", said);
-    assert_int_equal(status, 0);
-}
-
-static int times(const char *text)
-{
-    int n = 0;
-    for (const char *p = said; (p = strstr(p, text)); p += strlen(text))
-        n++;
-    return n;
 }
 
 static int count(void)
@@ -541,8 +436,7 @@ static void test_context_ends(void **state)
 
 int main(void)
 {
-    const char *first = getenv("FTKIT_TEST_SEED");
-    seed = first ? strtoull(first, NULL, 0) : ftk_random();
+    begin_seed();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_of_blocks),
         cmocka_unit_test(test_several_launches),
