@@ -188,7 +188,7 @@ PROGRAM_SRC := $(filter-out $(if $(filter yes,$(METIS)),tools/cut_none.c,tools/c
 PROGRAM_OBJ := $(PROGRAM_SRC:%.c=$(BUILD)/rel/%.o)
 MANUAL := $(BUILD)/manual
 
-.PHONY: all deps lib tests lammps model fuzz fuzzers demo check check-source check-long campaign bench install deb lint layers format site clean help
+.PHONY: all deps lib tests lammps model fuzz fuzzers demo check check-source check-long device-check campaign bench install deb lint layers format site clean help
 all: lib $(PROGRAM) $(MANUAL)/stamp $(EXAMPLES) $(FEXAMPLES) $(SHMEM_EXAMPLES)
 deps: $(BUILD)/mpi.mk
 	@sed -n 's/^# /ftkit: /p' $<
@@ -460,7 +460,7 @@ FAKECUDA_SRC := $(wildcard tests/lib/fakecuda*.c)
 $(FAKECUDA): $(FAKECUDA_SRC) $(wildcard tests/lib/fakecuda*.h) $(BUILD)/mpi.mk
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(FAKECUDA_SRC)
-$(BUILD)/unit/t_sums: | $(FAKECUDA)
+$(BUILD)/unit/t_sums $(BUILD)/unit/t_device $(BUILD)/unit/t_api_device: | $(FAKECUDA)
 # the same by the names of HIP alone
 FAKEHIP := $(BUILD)/fakehip/libamdhip64.so.6
 $(FAKEHIP): tests/lib/fakehip.c tests/lib/fakehip.h $(FAKECUDA_SRC) $(wildcard tests/lib/fakecuda*.h) $(BUILD)/mpi.mk
@@ -529,7 +529,8 @@ fuzz: $(BUILD)/mpi.mk
 	    -fno-sanitize-recover=undefined" fuzzers
 	BUILD=$(BUILD)/fuzz FUZZ_S=$(FUZZ_S) scripts/fuzz $(notdir $(FUZZ))
 
-tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(SHMEM_TESTS) $(COMPAT_TESTS) $(EXAMPLES_FLT) $(PRELOADS) $(FAKECUDA) $(FAKEHIP)
+DEVICE_CHECK := $(BUILD)/unit/t_sums $(BUILD)/unit/t_device $(BUILD)/bench/device
+tests: all $(TEST_LIB) $(UNIT) $(MPI_TESTS) $(CONFORM) $(FTESTS) $(SHMEM_TESTS) $(COMPAT_TESTS) $(EXAMPLES_FLT) $(PRELOADS) $(FAKECUDA) $(FAKEHIP) $(DEVICE_CHECK)
 check: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/check
 check-source: tests
@@ -541,6 +542,8 @@ SEED ?= 1
 campaign: tests
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) tests/campaign/run --seed $(SEED) --hours $(HOURS) $(if $(CASE),--case $(CASE)) \
 	    $(if $(JOBS),--jobs $(JOBS)) $(if $(STATE),--state $(STATE))
+device-check: all $(DEVICE_CHECK) $(BUILD)/flt-examples/heat_gpu
+	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/device-check
 demo: all
 	BUILD=$(BUILD) MPI_KIND=$(MPI_KIND) scripts/demo
 bench: all $(BENCH)
