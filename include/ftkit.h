@@ -516,6 +516,39 @@ FTKIT_API int ftkit_files_of(
     ftkit_ctx *ctx, const char *name, int old_rank, char *dir, size_t room);
 
 /**
+ * Register files that all ranks write together, such as one file of MPI-IO or of parallel HDF5.
+ * Every set has them, in memory as on the file system, as those of ftkit_register_files().
+ *
+ * The program writes them between ftkit_files_begin() and ftkit_files_end(), and reads them after
+ * ftkit_files_read(), as files without callbacks.  But dir is the same directory on all ranks, and
+ * these three calls are collective: all ranks make them, in the same order, inside of the loop.
+ * Each rank closes its files before ftkit_files_end().  Then a set takes them: each rank keeps a
+ * slice of the bytes, so the directory only passes them on.  It is below level.hdf5.directory,
+ * which all nodes see; the set may go to the file system or not.  There must be room for the files
+ * there, and once more for them in a restore.
+ * A set is restored on any number of ranks: ftkit_files_read() lays out the same files, if the set
+ * is complete on the file system where the number has changed.
+ * A library that has communicators of its own, as MPI-IO has for each open file, may wait there for
+ * a rank that is lost.  docs/files.md has the settings with which such a job ends, and is
+ * relaunched.
+ *
+ * Local.  All ranks make this call.  Memory: the names of all files, and the bytes of the files
+ * divided by the number of ranks, are a part of the registered bytes; between a restore and
+ * ftkit_files_read() once more.
+ * Errors: as ftkit_register(); FTKIT_ERR_UNSUPPORTED: level.hdf5 is off, or the job has the message
+ *         log (log.enabled) or replicas (replicas.count); FTKIT_ERR_SIZE: the path of the directory
+ *         would be longer than 1100 bytes.
+ * Errors of the three calls are the same on all ranks, unless a rank is lost: FTKIT_ERR_PEER; go on
+ * to ftkit_step(), which repairs.  FTKIT_ERR_STATE: also outside of the loop, or the ranks see
+ * different files; FTKIT_ERR_MISMATCH: the ranks are in different calls; FTKIT_ERR_CALLBACK: ok is
+ * 0 on a rank; FTKIT_ERR_BUSY: another job owns the sets; FTKIT_ERR_LOST, FTKIT_ERR_CORRUPT: the
+ * set of another number of ranks is gone or damaged since the restore; FTKIT_ERR_IO,
+ * FTKIT_ERR_NOSPACE, FTKIT_ERR_NOMEM.
+ * Errors of ftkit_checkpoint(): as ftkit_register_files().
+ */
+FTKIT_API int ftkit_register_joint_files(ftkit_ctx *ctx, const char *name);
+
+/**
  * Register a variable that holds a communicator made inside the loop.
  *
  * @param comm  the variable; read at every checkpoint, set by a restore.  The variable and

@@ -621,6 +621,9 @@ public:
     {
         return check(ftkit_register_files(get(), name, nullptr, nullptr));
     }
+    // Files that all ranks write together, as ftkit_register_joint_files(): the same three calls,
+    // which are collective then.
+    int joint_files(const char *name) { return check(ftkit_register_joint_files(get(), name)); }
     // The next ftkit_step() writes a set, as ftkit_due().
     bool due() { return check(ftkit_due(get())) > 0; }
     // The directory; empty after an error.

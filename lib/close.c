@@ -28,6 +28,7 @@
 #include "set/checkpoint.h"
 #include "set/clone.h"
 #include "set/debug_regions.h"
+#include "set/files.h"
 #include "set/region.h"
 #include "set/replicas.h"
 #include "set/status_file.h"
@@ -43,6 +44,7 @@ void ftk_free_context(struct ftkit_ctx *ctx)
     ftk_steer_close(ctx);
     ftk_log_close(ctx);
     const bool flushed = ftk_flush_close(ctx);
+    ftk_files_close(ctx); /* asks the watchdog, and the record of the owner */
     ftk_watchdog_state(ctx->dog, FTK_DOG_LEFT);
     ftk_watchdog_close(ctx->dog);
     if (flushed)

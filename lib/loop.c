@@ -48,12 +48,12 @@ static void enter(ftkit_ctx *ctx, enum ftk_dog_place place, const char *call)
 {
     at(ctx, place);
     ftk_misuse_enter(ctx, call);
-    ctx->serving = true;
+    ftk_misuse_serve(ctx, true);
 }
 
 static void leave(ftkit_ctx *ctx, enum ftk_dog_place place)
 {
-    ctx->serving = false;
+    ftk_misuse_serve(ctx, false);
     ftk_log_leave(ctx);
     at(ctx, place);
 }

@@ -108,7 +108,7 @@ my %end = (run => [], env => { FTKIT_RECOVER_SUPPLY => 'end', %files,
     ($code, undef, $errors) = command(@export, '--rank', 2, 'restart');
     is("$code $errors", "1 ftkit export: $j->{dir}/files: File exists\n", '... replaces nothing');
     ($code, undef, $errors) = command(@export[0 .. 2], '-o', "$j->{dir}/2", @export[5, 6], 'restart');
-    is("$code $errors", "2 ftkit export: each rank has files of its own: add --rank\n", '... of a rank');
+    is("$code $errors", "2 ftkit export: 'restart' has files of each rank: add --rank\n", '... of a rank');
     ($code, undef, $errors) = command(@export[0 .. 2], '-o', "$j->{dir}/2", @export[5, 6], '--rank', 0,
         'step');
     is("$code $errors", "1 ftkit export: 'step' has no files\n", '... of another region');

@@ -172,7 +172,7 @@ unlike($out, qr/still here/, '... at once');
 # ---- restart files -----------------------------------------------------------------------
 
 SKIP: {
-    skip 'needs an MPI with ULFM', 5 if ($ENV{MPI_KIND} // 'ulfm') ne 'ulfm';
+    skip 'needs an MPI with ULFM', 7 if ($ENV{MPI_KIND} // 'ulfm') ne 'ulfm';
     my %o = (program => "$build/ftests/files", n => 2, env => { FTKIT_LEVEL_HDF5_ENABLED => 'false' });
     my $j = job(%o, args => ['calls'], spares => 0);
     my ($result) = $j->{log} =~ /(files: step 20, .*)/;
@@ -182,14 +182,18 @@ SKIP: {
         ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && index($j->{log}, $result // '-') >= 0,
             "... a rank is killed: $case->[0]") or diag($j->{log});
     }
+    $j = job(%o, args => ['joint'], fault => 'joint.take:1:3:kill',
+        env => { FTKIT_LEVEL_HDF5_EVERY => '1000000 sets' });
+    ok($j->{rc} == 0 && @{ $j->{faults} } == 1 && index($j->{log}, $result // '-') >= 0,
+        '... a rank is killed: joint files') or diag($j->{log});
     # set 2, of step 5, is that of 3 ranks, and 2 ranks go on from it
     my $want = 1;
     $want = 1.5 * $want + ($_ <= 5 ? 1 : 0.5) for 1 .. 20;
-    for my $mode (qw(callbacks calls)) {
+    for my $mode (qw(callbacks calls joint)) {
         my $work = scratch() . "/any-$mode";
-        my %any = (%o, keep => $work, spares => 0, args => [ $mode, 'any' ], env => { FTKIT_LEVEL_HDF5_EVERY => '1 sets',
+        my %any = (%o, keep => $work, spares => 0, args => [ $mode, $mode eq 'joint' ? () : 'any' ], env => { FTKIT_LEVEL_HDF5_EVERY => '1 sets',
             FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false', FTKIT_RECOVER_SUPPLY => 'end' });
-        job(%any, n => 3, fault => 'files.take:1:3:kill');
+        job(%any, n => 3, fault => ($mode eq 'joint' ? 'joint' : 'files') . '.take:1:3:kill');
         $j = job(%any);
         my ($is) = $j->{log} =~ /files: step 20, ([\d.]+)/;
         ok($j->{rc} == 0 && $j->{log} =~ /restored set 2 from files in \S+, of another/ && abs(($is // 0) - $want) < 1e-6,

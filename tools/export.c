@@ -35,8 +35,9 @@ void ftk_export_usage(FILE *out)
           "the\n"
           "                  default\n"
           "  --format raw    the values alone, little-endian, the last index fastest\n"
-          "  --format files  the files of a region of files (ftkit_register_files()); FILE is a\n"
-          "                  new directory for them\n"
+          "  --format files  the files of a region of files (ftkit_register_files(), with --rank;\n"
+          "                  ftkit_register_joint_files(), without); FILE is a new directory for\n"
+          "                  them\n"
           "  --context NAME  the context, when there are several in DIR\n"
           "  --progress      show the progress on standard error, also when it is no terminal\n"
           "\n"
@@ -406,13 +407,9 @@ static int export_set(const struct ftk_where *w, uint64_t set, const struct ftk_
         ftk_tool_say("there is no rank %d: set %" PRIu64 " has the ranks 0 to %" PRIu32, o->rank,
             set, m.nranks - 1);
         code = TOOL_USAGE;
-    } else if (is_of_files(o) && o->rank < 0 && m.nranks > 1) {
-        ftk_tool_say("each rank has files of its own: add --rank");
-        code = TOOL_USAGE;
     } else {
         (void)ftk_sets_examine(w->dir, w->contexts[0], set, &e); /* for its size */
-        code = is_of_files(o) ? ftk_export_files(
-                   w->dir, &m, x.region, o->rank < 0 ? 0 : (uint32_t)o->rank, o->output, e.bytes)
+        code = is_of_files(o) ? ftk_export_files(w->dir, &m, x.region, o->rank, o->output, e.bytes)
                               : export_file(&x, o->output, e.bytes);
     }
     ftk_manifest_free(&m);

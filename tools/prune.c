@@ -12,6 +12,7 @@
 
 #include "sets.h"
 #include "detect/watch_page.h"
+#include "store/joint_dir.h"
 #include "store/owner.h"
 
 void ftk_prune_usage(FILE *out)
@@ -27,7 +28,8 @@ void ftk_prune_usage(FILE *out)
           "  --context NAME  only the sets of this context\n"
           "  --dry-run       only say what would be removed\n"
           "  --json          as an object: directory, dry_run, sets[] (that are to go):\n"
-          "                  context, set, state, reason (old, incomplete, damaged), removed.\n"
+          "                  context, set, state, reason (old, incomplete, damaged), removed;\n"
+          "                  joint (directories of joint files that jobs have left).\n"
           "                  With --slots: dry_run, slots[]: path, bytes, removed; and\n"
           "                  other_files (their number)\n"
           "  --slots         remove the slots in DIR (/dev/shm) that level.memory and\n"
@@ -36,8 +38,9 @@ void ftk_prune_usage(FILE *out)
           "                  files that these jobs have left in /dev/shm\n"
           "\n"
           "While a job owns the sets (see FILES in ftkit(1)), sets that are newer than the\n"
-          "newest complete set are not touched: the job may be writing them.  Only files\n"
-          "with names of ftkit are removed; a directory with other files stays.\n"
+          "newest complete set are not touched: the job may be writing them.  Otherwise\n"
+          "joint files that a killed job was writing are removed, too.  Only files with\n"
+          "names of ftkit are removed; a directory with other files stays.\n"
           "\n"
           "Exit code:\n"
           "  0  all that was to go is removed\n"
@@ -52,6 +55,7 @@ struct prune {
     struct ftk_json *j; /* NULL: text */
     bool owned;         /* a job may be writing */
     size_t n;           /* sets that were found */
+    size_t joint;       /* directories of joint files that were left */
 };
 
 /* Why a set is removed; NULL: it stays.  complete: number of complete sets from the newest one to
@@ -85,6 +89,21 @@ static void print_set(
     }
 }
 
+/* Remove the directories of joint files, which only a running job needs. */
+static int prune_joint(struct prune *p)
+{
+    const struct ftk_joint all = { p->dir, p->context, NULL };
+    int rc = p->owned ? FTKIT_OK : ftk_joint_sweep(&all, 0, NULL, NULL, p->o->dry_run, &p->joint);
+    if (rc == FTKIT_OK && !p->owned && !p->o->dry_run)
+        rc = ftk_joint_remove(&all, 0);
+    if (rc != FTKIT_OK)
+        ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
+    else if (p->joint > 0 && !p->j)
+        printf("%s the joint files of '%s' (left by a job)\n",
+            p->o->dry_run ? "would remove" : "removed", p->context);
+    return rc == FTKIT_OK ? TOOL_OK : TOOL_FAIL;
+}
+
 static int prune_context(struct prune *p)
 {
     struct ftk_set_entry *e = NULL;
@@ -110,7 +129,7 @@ static int prune_context(struct prune *p)
         print_set(p, &e[i], why, rc == FTKIT_OK && !p->o->dry_run);
     }
     free(e);
-    return code;
+    return prune_joint(p) == TOOL_OK ? code : TOOL_FAIL;
 }
 
 struct node {
@@ -182,7 +201,7 @@ static int check_args(const struct ftk_opts *o)
 
 static int prune_sets(const struct ftk_where *w, const struct ftk_opts *o, struct ftk_json *j)
 {
-    size_t all = 0;
+    size_t all = 0, joint = 0;
     int code = TOOL_OK;
     if (j) {
         ftk_json_open(j, NULL, '{');
@@ -195,9 +214,11 @@ static int prune_sets(const struct ftk_where *w, const struct ftk_opts *o, struc
         int bad = prune_context(&p);
         code = bad ? bad : code;
         all += p.n;
+        joint += p.joint;
     }
     if (j) {
         ftk_json_close(j, ']');
+        ftk_json_uint(j, "joint", joint);
         ftk_json_close(j, '}');
     }
     if (all == 0 && code == TOOL_OK) {

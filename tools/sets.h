@@ -169,9 +169,9 @@ typedef int ftk_isolated_fn(void *arg, FILE *out);
 /* bytes: size of the files that fn reads; the time limit of the child grows with it. */
 void ftk_isolate(ftk_isolated_fn *fn, void *arg, uint64_t bytes, struct ftk_isolated *r);
 
-/* Make the files of a region of one rank in the new directory path.  Returns an exit code.  bytes:
- * as for ftk_isolate(). */
-int ftk_export_files(const char *dir, const struct ftk_manifest *m, const char *region,
-    uint32_t rank, const char *path, uint64_t bytes);
+/* Make the files of a region in the new directory path: those of a rank, or with rank -1 those that
+ * all ranks have written together.  Returns an exit code.  bytes: as for ftk_isolate(). */
+int ftk_export_files(const char *dir, const struct ftk_manifest *m, const char *region, int rank,
+    const char *path, uint64_t bytes);
 
 #endif

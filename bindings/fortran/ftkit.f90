@@ -599,6 +599,15 @@ module ftkit
             integer(c_int), intent(out), optional :: ierr
         end subroutine
 
+        !> Register files that all ranks write together, between the same two calls.
+        subroutine ftkit_register_joint_files(ctx, name, ierr) &
+            bind(c, name="ftkit_f_register_joint_files")
+            import :: ftkit_ctx, c_int, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+
         !> dir: the directory in which to write the files of the next set.
         subroutine ftkit_files_begin(ctx, name, dir, ierr) bind(c, name="ftkit_f_files_begin")
             import :: ftkit_ctx, c_int, c_char
@@ -648,6 +657,7 @@ module ftkit
         end subroutine
     end interface
     public :: ftkit_register_files, ftkit_files_begin, ftkit_files_read
+    public :: ftkit_register_joint_files
     public :: ftkit_files_any_ranks, ftkit_files_ranks, ftkit_files_of
 
     !> The call in a loop without ftkit_step().

@@ -720,6 +720,16 @@ void ftkit_f_files_read(
     path_of_files(*ctx, "ftkit_files_read", ftkit_files_read, name, dir, ierr);
 }
 
+void ftkit_f_register_joint_files(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, int *ierr)
+{
+    char *c_name;
+    int rc = name_of(*ctx, "ftkit_register_joint_files", name, &c_name);
+    if (rc == FTKIT_OK)
+        rc = ftkit_register_joint_files(*ctx, c_name);
+    free(c_name);
+    done(ierr, *ctx, "ftkit_register_joint_files", rc);
+}
+
 void ftkit_f_files_any_ranks(
     ftkit_ctx *const *ctx, const CFI_cdesc_t *name, ftkit_files_ranks_fn *read, int *ierr)
 {

@@ -12,6 +12,11 @@ void ftk_misuse_end(struct ftkit_ctx *ctx, const char *why);
 /* This thread enters a call of ftkit that all ranks make together (ftk_log_alone()).  Ends the job
  * if another thread is in a call of MPI or ftkit. */
 void ftk_misuse_enter(struct ftkit_ctx *ctx, const char *call);
+/* Whether this rank is in such a call: ftkit_escape() does not leave it. */
+static inline void ftk_misuse_serve(struct ftkit_ctx *ctx, bool serving)
+{
+    ctx->serving = serving;
+}
 
 /* Whether comm, on which a call has failed because of a failure, is older than the last repair:
  * then no failure of this epoch explains the error.  False: not known, or a process has failed that

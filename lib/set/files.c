@@ -13,19 +13,13 @@
 #include <sys/stat.h>
 
 #include "files.h"
+#include "files_given.h"
+#include "files_joint.h"
 #include "region.h"
 #include "store/archive.h"
 #include "store/durable/sets.h"
 #include "store/scratch.h"
 #include "store/tree.h"
-
-enum held {
-    HELD_NOTHING,
-    HELD_BEGUN,   /* between ftkit_files_begin() and ftkit_files_end() */
-    HELD_GIVEN,   /* for the next call of ftkit_checkpoint() */
-    HELD_TAKEN,   /* the same; a set that is not committed yet has them */
-    HELD_RESTORED /* of a set, for ftkit_files_read() */
-};
 
 struct files {
     struct ftkit_ctx *ctx;
@@ -35,9 +29,8 @@ struct files {
     void *arg;
     struct ftk_scratch scratch;
     struct ftk_archive *archive; /* of the set that is written; or NULL */
-    enum held held;
-    uint64_t of_call; /* given: the call of ftkit_checkpoint() for which the files are right */
-    bool any_ranks;   /* ftkit_files_any_ranks() */
+    struct ftk_given given;
+    bool any_ranks;                   /* ftkit_files_any_ranks() */
     ftkit_files_ranks_fn *read_ranks; /* its function, with callbacks */
     /* The set that was restored last, if another number of ranks wrote the set. */
     struct {
@@ -90,35 +83,12 @@ static int write_by_callback(struct files *f)
     return ftk_fail(FTKIT_ERR_CALLBACK, "write() of files '%s' returned %d", f->name, bad);
 }
 
-/* The first set of a loop with ftkit_step(), in whose call the program cannot have given files. */
-static bool is_first_of_step(struct ftkit_ctx *ctx)
-{
-    return ctx->committed == 0 && ctx->loop.at == FTK_LOOP_NONE && ftk_region_has_step(ctx);
-}
-
-static int check_given(const struct files *f)
-{
-    if (f->held == HELD_GIVEN || f->held == HELD_TAKEN)
-        if (f->ctx->policy.made == f->of_call)
-            return FTKIT_OK;
-    return ftk_fail(FTKIT_ERR_STATE,
-        "files '%s': %s. Rule: if ftkit_due(), the program writes the files between "
-        "ftkit_files_begin() and ftkit_files_end(), and calls ftkit_checkpoint() next",
-        f->name,
-        f->held == HELD_BEGUN      ? "a set is due before ftkit_files_end()"
-        : f->held == HELD_GIVEN    ? "a set is due, and the files are of an earlier call"
-        : f->held == HELD_RESTORED ? "a set is due, and the files are those of the last restore"
-                                   : "a set is due, and there are no files for it");
-}
-
 static int measure(void *arg, size_t *bytes)
 {
     struct files *f = arg;
-    int rc = FTKIT_OK;
+    bool absent = false;
     drop_archive(f);
-    const bool absent = f->calls && f->held == HELD_NOTHING && is_first_of_step(f->ctx);
-    if (!absent)
-        rc = f->calls ? check_given(f) : write_by_callback(f);
+    int rc = f->calls ? ftk_given_check(f->ctx, &f->given, f->name, &absent) : write_by_callback(f);
     if (rc == FTKIT_OK)
         rc = of(f, ftk_archive_scan(absent ? NULL : f->scratch.path, &f->archive));
     (void)FTK_FAULT("files.scanned");
@@ -135,8 +105,8 @@ static void end_pack(struct files *f)
     drop_archive(f);
     if (!f->calls)
         clean(f);
-    else if (f->held == HELD_GIVEN)
-        f->held = HELD_TAKEN;
+    else if (f->given.held == FTK_HELD_GIVEN)
+        f->given.held = FTK_HELD_TAKEN;
 }
 
 static int pack_piece(void *arg, char *to, size_t at, size_t bytes)
@@ -174,7 +144,7 @@ static int unpack(void *arg, const void *buf, size_t bytes)
     bool absent = false;
     drop_archive(f);
     int rc = ftk_scratch_empty(&f->scratch);
-    f->held = HELD_NOTHING;
+    f->given.held = FTK_HELD_NOTHING;
     f->old.nranks = 0;
     (void)FTK_FAULT("files.restore");
     if (rc == FTKIT_OK)
@@ -187,7 +157,7 @@ static int unpack(void *arg, const void *buf, size_t bytes)
     (void)FTK_FAULT("files.read");
     if (!f->calls)
         return read_by_callback(f);
-    f->held = absent ? HELD_NOTHING : HELD_RESTORED;
+    f->given.held = absent ? FTK_HELD_NOTHING : FTK_HELD_RESTORED;
     return FTKIT_OK;
 }
 
@@ -217,13 +187,25 @@ static struct files *next_files(const struct ftkit_ctx *ctx, int *i)
     return NULL;
 }
 
+/* The next region of joint files behind *i; NULL: there is none. */
+static struct ftk_joint_files *next_joint(const struct ftkit_ctx *ctx, int *i)
+{
+    struct ftk_joint_files *f = NULL;
+    while (!f && *i < ctx->regions.n)
+        f = ftk_joint_of(&ctx->regions.list[(*i)++]);
+    return f;
+}
+
 void ftk_files_committed(struct ftkit_ctx *ctx)
 {
+    struct ftk_joint_files *joint;
     struct files *f;
+    for (int i = 0; (joint = next_joint(ctx, &i)) != NULL;)
+        ftk_joint_committed(joint);
     for (int i = 0; (f = next_files(ctx, &i)) != NULL;) {
         f->old.nranks = 0;
-        if (f->held == HELD_TAKEN) {
-            f->held = HELD_NOTHING;
+        if (f->given.held == FTK_HELD_TAKEN) {
+            f->given.held = FTK_HELD_NOTHING;
             clean(f);
         }
     }
@@ -231,7 +213,10 @@ void ftk_files_committed(struct ftkit_ctx *ctx)
 
 void ftk_files_given_up(struct ftkit_ctx *ctx)
 {
+    struct ftk_joint_files *joint;
     struct files *f;
+    for (int i = 0; (joint = next_joint(ctx, &i)) != NULL;)
+        ftk_joint_given_up(joint);
     for (int i = 0; (f = next_files(ctx, &i)) != NULL;)
         if (f->archive) { /* measured and not packed */
             drop_archive(f);
@@ -240,22 +225,31 @@ void ftk_files_given_up(struct ftkit_ctx *ctx)
         }
 }
 
+void ftk_files_close(struct ftkit_ctx *ctx)
+{
+    struct ftk_joint_files *joint;
+    for (int i = 0; (joint = next_joint(ctx, &i)) != NULL;)
+        ftk_joint_close(joint);
+}
+
 /* If a rank is lost in the first set, the others try this set again.  With ftkit_step() the
  * replacement does the same.  Without ftkit_step() the replacement would first write files, alone.
  * The message log repeats the messages of other ranks that this needs.  With recover.supply = end
  * no rank is replaced. */
 int ftk_files_check_loop(struct ftkit_ctx *ctx)
 {
-    const struct files *f;
     if (ctx->mode != FTKIT_MODE_GLOBAL || ctx->cfg.supply[0] == FTK_SUPPLY_END)
         return FTKIT_OK;
-    for (int i = 0; (f = next_files(ctx, &i)) != NULL;)
-        if (f->calls && !ftk_region_has_step(ctx))
+    for (int i = 0; i < ctx->regions.n; i++) {
+        const struct ftk_region *r = &ctx->regions.list[i];
+        const bool calls = r->system == &files_region && ((const struct files *)r->arg)->calls;
+        if ((calls || ftk_joint_of(r)) && !ftk_region_has_step(ctx))
             return ftk_fail(FTKIT_ERR_UNSUPPORTED,
                 "ftkit_recover: files '%s' have no callbacks, and so need ftkit_step(): a rank "
                 "that replaces another one would write its first files while the others wait for "
                 "it in the set",
-                f->name);
+                r->name);
+    }
     return FTKIT_OK;
 }
 
@@ -321,10 +315,24 @@ static int find_any(ftkit_ctx *ctx, const char *call, const char *name, struct f
     if (rc != FTKIT_OK)
         return rc;
     const struct ftk_region *r = ftk_region_find(ctx, name);
+    if (r && ftk_joint_of(r))
+        return ftk_fail(FTKIT_ERR_STATE,
+            "%s: files '%s' are of all ranks together, on any number of them: ftkit_files_read() "
+            "has them",
+            call, r->name);
     if (!r || r->system != &files_region)
         return ftk_fail(FTKIT_ERR_NOT_FOUND, "%s: no files '%.63s' are registered", call, name);
     *out = r->arg;
     return FTKIT_OK;
+}
+
+/* The joint files of that name; NULL: there are none. */
+static struct ftk_joint_files *find_joint(ftkit_ctx *ctx, const char *name)
+{
+    if (!name || ftk_check_ctx(ctx, "files") != FTKIT_OK)
+        return NULL;
+    const struct ftk_region *r = ftk_region_find(ctx, name);
+    return r ? ftk_joint_of(r) : NULL;
 }
 
 /* Files without callbacks. */
@@ -336,20 +344,9 @@ static int find(ftkit_ctx *ctx, const char *call, const char *name, struct files
     return rc;
 }
 
-static int check_room(const char *path, const char *call, const char *dir, size_t room)
-{
-    if (!dir)
-        return ftk_fail(FTKIT_ERR_ARG, "%s: dir is NULL", call);
-    const size_t n = strlen(path) + 1;
-    if (n > room)
-        return ftk_fail(
-            FTKIT_ERR_SIZE, "%s: the path has %zu bytes, and dir has %zu", call, n, room);
-    return FTKIT_OK;
-}
-
 static int copy_path(const struct files *f, const char *call, char *dir, size_t room)
 {
-    int rc = check_room(f->scratch.path, call, dir, room);
+    int rc = ftk_given_check_room(f->scratch.path, call, dir, room);
     if (rc == FTKIT_OK)
         strcpy(dir, f->scratch.path);
     return rc;
@@ -357,44 +354,48 @@ static int copy_path(const struct files *f, const char *call, char *dir, size_t 
 
 int ftkit_files_begin(ftkit_ctx *ctx, const char *name, char *dir, size_t room)
 {
+    struct ftk_joint_files *joint = find_joint(ctx, name);
     struct files *f = NULL;
+    if (joint)
+        return ftk_done(ctx, ftk_joint_begin(joint, dir, room));
     int rc = find(ctx, "ftkit_files_begin", name, &f);
     if (rc == FTKIT_OK)
         rc = copy_path(f, "ftkit_files_begin", dir, room);
     if (rc == FTKIT_OK)
         rc = of(f, ftk_scratch_empty(&f->scratch));
     if (rc == FTKIT_OK)
-        f->held = HELD_BEGUN;
+        f->given.held = FTK_HELD_BEGUN;
     return ftk_done(ctx, rc);
 }
 
 int ftkit_files_end(ftkit_ctx *ctx, const char *name, int ok)
 {
+    struct ftk_joint_files *joint = find_joint(ctx, name);
     struct files *f = NULL;
+    if (joint)
+        return ftk_done(ctx, ftk_joint_end(joint, ok != 0));
     int rc = find(ctx, "ftkit_files_end", name, &f);
-    if (rc == FTKIT_OK && ok && f->held != HELD_BEGUN)
-        rc = ftk_fail(FTKIT_ERR_STATE, "ftkit_files_end: no ftkit_files_begin() of '%s'", f->name);
-    if (rc == FTKIT_OK && f->held == HELD_RESTORED)
-        rc = ftk_fail(FTKIT_ERR_STATE,
-            "ftkit_files_end: '%s' has the files of a restored set, for ftkit_files_read()",
-            f->name);
+    if (rc == FTKIT_OK)
+        rc = ftk_given_check_end(&f->given, f->name, ok);
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
-    f->held = ok ? HELD_GIVEN : HELD_NOTHING;
-    f->of_call = ctx->policy.made + 1;
+    ftk_given_end(ctx, &f->given, ok);
     return ftk_done(ctx, ok ? FTKIT_OK : of(f, ftk_scratch_empty(&f->scratch)));
 }
 
 int ftkit_files_read(ftkit_ctx *ctx, const char *name, char *dir, size_t room)
 {
+    struct ftk_joint_files *joint = find_joint(ctx, name);
     struct files *f = NULL;
+    if (joint)
+        return ftk_done(ctx, ftk_joint_read(joint, dir, room));
     int rc = find(ctx, "ftkit_files_read", name, &f);
     if (rc == FTKIT_OK && f->old.nranks > 0)
         rc = ftk_fail(FTKIT_ERR_SIZE,
             "ftkit_files_read: the restored set is of %d ranks: ftkit_files_of() has the files of "
             "each",
             f->old.nranks);
-    if (rc == FTKIT_OK && f->held != HELD_RESTORED)
+    if (rc == FTKIT_OK && f->given.held != FTK_HELD_RESTORED)
         return FTKIT_NO_SET;
     if (rc == FTKIT_OK)
         rc = copy_path(f, "ftkit_files_read", dir, room);
@@ -422,12 +423,13 @@ int ftkit_files_any_ranks(ftkit_ctx *ctx, const char *name, ftkit_files_ranks_fn
 
 bool ftk_files_are(const struct ftk_region *r)
 {
-    return r->system == &files_region;
+    return r->system == &files_region || ftk_joint_of(r);
 }
 
 bool ftk_files_any_ranks(const struct ftk_region *r)
 {
-    return ftk_files_are(r) && ((const struct files *)r->arg)->any_ranks;
+    return ftk_joint_of(r)
+           || (r->system == &files_region && ((const struct files *)r->arg)->any_ranks);
 }
 
 /* Go to the files of each old rank, which the program asks for. */
@@ -436,7 +438,7 @@ static int restore_others(struct files *f)
     struct ftkit_ctx *ctx = f->ctx;
     int rc = of(f, ftk_scratch_empty(&f->scratch));
     drop_archive(f);
-    f->held = HELD_NOTHING;
+    f->given.held = FTK_HELD_NOTHING;
     f->old.nranks = ctx->repair.line_nranks;
     f->old.set = ctx->repair.line;
     f->old.run = ctx->run;
@@ -453,8 +455,11 @@ static int restore_others(struct files *f)
 
 int ftk_files_restore_others(struct ftkit_ctx *ctx)
 {
+    struct ftk_joint_files *joint;
     struct files *f;
     int rc = FTKIT_OK;
+    for (int i = 0; (joint = next_joint(ctx, &i)) != NULL;)
+        ftk_joint_restore_others(joint);
     for (int i = 0; rc == FTKIT_OK && (f = next_files(ctx, &i)) != NULL;)
         rc = restore_others(f);
     return rc;
@@ -508,7 +513,7 @@ static int read_old(const struct files *f, int old_rank, const char *path, bool 
 /* Whether there is something to read. */
 static int check_of(const struct files *f, const char *call, int old_rank)
 {
-    if (f->held != HELD_NOTHING && f->held != HELD_RESTORED)
+    if (f->given.held != FTK_HELD_NOTHING && f->given.held != FTK_HELD_RESTORED)
         return ftk_fail(
             FTKIT_ERR_STATE, "%s between ftkit_files_begin() and the set: '%s'", call, f->name);
     if (f->old.nranks == 0)
@@ -532,7 +537,7 @@ int ftkit_files_of(ftkit_ctx *ctx, const char *name, int old_rank, char *dir, si
         return ftk_done(ctx, rc);
     snprintf(below, sizeof below, "rank-%05d", old_rank);
     snprintf(path, sizeof path, "%s/%s", f->scratch.path, below);
-    rc = check_room(path, call, dir, room);
+    rc = ftk_given_check_room(path, call, dir, room);
     if (rc == FTKIT_OK)
         rc = of(f, make_old_dir(f, below, path));
     if (rc == FTKIT_OK)

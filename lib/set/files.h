@@ -13,6 +13,10 @@ void ftk_files_given_up(struct ftkit_ctx *ctx);
 /* A set is committed: remove the files that the program has given for it. */
 void ftk_files_committed(struct ftkit_ctx *ctx);
 
+/* The context closes, and the job still owns the sets: remove what is on the file system of all
+ * nodes. */
+void ftk_files_close(struct ftkit_ctx *ctx);
+
 struct ftk_region;
 /* Whether the region has files of the program. */
 bool ftk_files_are(const struct ftk_region *r);

@@ -229,6 +229,11 @@ size_t ftk_archive_bytes(const struct ftk_archive *archive)
     return archive->bytes;
 }
 
+const struct ftk_archive_head *ftk_archive_head(const struct ftk_archive *archive)
+{
+    return (const void *)archive->head;
+}
+
 void ftk_archive_free(struct ftk_archive *archive)
 {
     if (!archive)
@@ -275,7 +280,7 @@ static int check_same(const struct ftk_archive *a, const struct found *f)
 }
 
 /* All is read: compare all entries, also those without bytes, with what the scan has found. */
-static int check_all(const struct ftk_archive *a)
+int ftk_archive_unchanged(const struct ftk_archive *a)
 {
     struct ftk_archive now = { .root = a->root };
     if (a->root < 0)
@@ -373,5 +378,5 @@ int ftk_archive_read(struct ftk_archive *a, char *to, size_t at, size_t bytes)
         if (rc != FTKIT_OK)
             return rc;
     }
-    return end == a->bytes ? check_all(a) : FTKIT_OK;
+    return end == a->bytes ? ftk_archive_unchanged(a) : FTKIT_OK;
 }

@@ -78,10 +78,15 @@ struct ftk_archive; /* a directory that was scanned */
  * directory; FTKIT_ERR_NAME: a path is too long; FTKIT_ERR_IO, FTKIT_ERR_NOMEM. */
 int ftk_archive_scan(const char *dir, struct ftk_archive **archive);
 size_t ftk_archive_bytes(const struct ftk_archive *archive);
+/* Its head, which lives as long as the archive. */
+const struct ftk_archive_head *ftk_archive_head(const struct ftk_archive *archive);
 
 /* Write bytes at..at+bytes of the archive to `to`.  Pieces in ascending order open each file once.
  * FTKIT_ERR_STATE: a file has changed since the scan; FTKIT_ERR_IO. */
 int ftk_archive_read(struct ftk_archive *archive, char *to, size_t at, size_t bytes);
+/* Compare all files with the scan, as the read of the last byte does.  FTKIT_ERR_STATE: a file has
+ * changed. */
+int ftk_archive_unchanged(const struct ftk_archive *archive);
 void ftk_archive_free(struct ftk_archive *archive); /* NULL: nothing */
 
 /* Make the files of an archive below dir, which is empty.  *absent: the archive says that there was

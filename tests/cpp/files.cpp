@@ -1,7 +1,7 @@
 // A C++ program whose state is in files, and which goes on on another number of ranks.
 //
-//   files [-f] RESULT: rank 1 is killed in pass 17, if RESULT-killed does not exist; -f: the files
-//   are written between two calls, and not by functions
+//   files [-f|-j] RESULT: rank 1 is killed in pass 17, if RESULT-killed does not exist; -f: the
+//   files are written between two calls, and not by functions; -j: all ranks write them together
 //
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ftkit.hpp>
@@ -45,13 +45,15 @@ void checkpoint_read(count &c, const ftkit::old_files &old)
     checkpoint_read(c, old.of(old.ranks() - 1));
 }
 
-int run(const char *result, bool between)
+int run(const char *result, bool between, bool joint)
 {
     ftkit::context ft;
     count c;
     int rank;
     MPI_Comm_rank(ft.comm(), &rank);
-    if (between)
+    if (joint)
+        ft.joint_files("count");
+    else if (between)
         ft.files("count"), ft.files_any_ranks("count");
     else
         ft.files("count", c), ft.files_any_ranks("count", c);
@@ -60,6 +62,8 @@ int run(const char *result, bool between)
             c.old = ft.files_ranks("count");
             checkpoint_read(c, c.old ? ft.files_of("count", 0) : ft.files_read("count"));
         }
+        if (joint && step.rolled_back())
+            checkpoint_read(c, ft.files_read("count"));
         const std::string killed = std::string(result) + "-killed";
         if (step == 17 && rank == 1 && !std::ifstream(killed) && std::ofstream(killed))
             std::raise(SIGKILL);
@@ -69,6 +73,12 @@ int run(const char *result, bool between)
         c.passes += all > 0;
         if (between && ft.due()) {
             checkpoint_write(c, ft.files_begin("count"));
+            ft.files_end("count");
+        }
+        if (joint && ft.due()) {
+            const std::string dir = ft.files_begin("count");
+            if (rank == 1)
+                checkpoint_write(c, dir);
             ft.files_end("count");
         }
     }
@@ -83,7 +93,8 @@ int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     const bool between = std::strcmp(argv[1], "-f") == 0;
-    const int rc = run(argv[argc - 1], between);
+    const bool joint = std::strcmp(argv[1], "-j") == 0;
+    const int rc = run(argv[argc - 1], between, joint);
     MPI_Finalize();
     return rc;
 }

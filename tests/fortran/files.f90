@@ -1,7 +1,8 @@
 ! Restart files of a program in Fortran: by callbacks, and by calls of the program.
 !
-!   files callbacks|calls [any]
+!   files callbacks|calls|joint [any]
 !
+!   joint: rank 0 writes files that all ranks read
 !   any: a set of another number of ranks is restored, too
 !
 ! The state x is in the files alone.  Rank 0 prints the result.
@@ -106,6 +107,8 @@ program files
     call ftkit_register_replicated(ft, 'step', step)
     if (mode == 'calls') then
         call ftkit_register_files(ft, 'restart')
+    else if (mode == 'joint') then
+        call ftkit_register_joint_files(ft, 'restart')
     else
         call ftkit_register_files(ft, 'restart', write_files, read_files)
     end if
@@ -124,6 +127,11 @@ program files
             end if
             if (ierr /= 0) error stop 'not restored'
         end if
+        if (ierr == FTKIT_ROLLED_BACK .and. mode == 'joint') then
+            call ftkit_files_read(ft, 'restart', dir, ierr)
+            if (ierr == FTKIT_OK) ierr = load_from(dir)
+            if (ierr /= 0) error stop 'not restored'
+        end if
         if (step == 20) then
             call ftkit_end(ft)
             cycle
@@ -131,10 +139,12 @@ program files
         call MPI_Allreduce(x(step + 1) + rank, sum, 1, MPI_DOUBLE_PRECISION, MPI_SUM, comm)
         x = 0.5d0*x + sum/size
         step = step + 1
-        if (mode == 'calls') then
+        if (mode == 'calls' .or. mode == 'joint') then
             if (ftkit_due(ft)) then
                 call ftkit_files_begin(ft, 'restart', dir)
-                call ftkit_files_end(ft, 'restart', save_in(dir) == 0)
+                ierr = 0
+                if (mode == 'calls' .or. rank == 0) ierr = save_in(dir)
+                call ftkit_files_end(ft, 'restart', ierr == 0)
             end if
         end if
     end do
