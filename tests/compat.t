@@ -25,7 +25,7 @@ my %config = (
 );
 my %needless = (veloc => 'axl_type', fti => 'Keep_l4_ckpt', scr => 'STORE'); # named as without effect
 my @modes = (['veloc', 'parts'], ['fti', 'snapshot'], ['veloc', 'top'], ['fti', 'bottom'], ['veloc'], ['fti', 'top'],
-    ['fti', 'sizes'], ['scr', 'output'], ['scr', 'top']);
+    ['fti', 'sizes'], ['scr', 'output'], ['scr', 'top'], ['veloc', 'file'], ['veloc', 'both']);
 my $n = 3;
 my $number = 0;
 
@@ -181,14 +181,15 @@ sub refused
     return;
 }
 
-# SCR has no rollback inside of a run: where all ranks would go back, all processes end, and the job starts again.
+# Files are read at the start alone: where all ranks would go back, all processes end, and the job starts again.
 sub starts_over
 {
-    my $j = heat(['scr', 'top'], spares => 1, run => ['--kill', 'rank 1 at call 4'],
+    my ($mode) = @_;
+    my $j = heat($mode, spares => 1, run => ['--kill', 'rank 1 at call 4'],
         env => { FTKIT_LOG_TEAMS => 'all', FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' });
     my $restarts = () = $j->{log} =~ /rank \d restarts at step/g;
     ok($j->{rc} == 0 && $j->{log} =~ /rank [02]: all ranks of a team go back: the process ends/ && $restarts >= $n
-            && has_result($j), 'scr: all ranks would go back, and start again')
+            && has_result($j), "@$mode: all ranks would go back, and start again")
         or diag("exit code $j->{rc}, want $want, restarts: $restarts\n", substr($j->{log}, 0, 6000));
     return;
 }
@@ -274,17 +275,17 @@ refused(['fti', 'unclear'], 'is this the call of the recovered checkpoint, or th
 without_files($_) for sort keys %config;
 lost(['fti', 'writes']);
 lost(['scr', 'output']);
-starts_over();
+starts_over($_) for ['scr', 'top'], ['veloc', 'file'];
 relaunched();
 by_clock();
 halts();
 
 for my $when (qw(before between after)) {
-    lost_at_end($_, $when) for all_cases() ? @modes : @modes[0, 1, 5];
+    lost_at_end($_, $when) for all_cases() ? @modes : @modes[0, 1, 5, 9];
 }
 my $rounds = all_cases() ? 3 : 1;
-lost($_) for all_cases() ? (@modes) x $rounds : @modes[1, 2, 3];
-all_back($_) for all_cases() ? (grep { "@$_" !~ /^scr|fti snapshot/ } @modes) x $rounds : $modes[0];
-all_lost($_) for all_cases() ? (grep { "@$_" ne 'fti snapshot' } @modes) x $rounds : @modes[5, 8];
+lost($_) for all_cases() ? (@modes) x $rounds : @modes[1, 2, 3, 9, 10];
+all_back($_) for all_cases() ? (grep { "@$_" !~ /^scr|fti snapshot|veloc (?:file|both)/ } @modes) x $rounds : $modes[0];
+all_lost($_) for all_cases() ? (grep { "@$_" ne 'fti snapshot' } @modes) x $rounds : @modes[5, 8, 9];
 
 done_testing();

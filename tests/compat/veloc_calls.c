@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <veloc.h>
 
 #include "checks.h"
@@ -16,8 +17,56 @@
 
 static int number = 1, other[4] = { 1, 2, 3, 4 };
 
+static char routed[VELOC_MAX_NAME];
+
+/* The file at this path has the text of the name; with `make` it is written. */
+static void has_text(const char *name, int make)
+{
+    char text[64] = "";
+    FILE *f = NULL;
+    GOOD(VELOC_Route_file(name, routed));
+    f = fopen(routed, make ? "w" : "r");
+    IS(1, f != NULL);
+    if (f && make)
+        IS(1, fputs(name, f) >= 0);
+    if (f && !make)
+        IS(1, fgets(text, sizeof text, f) && strcmp(text, name) == 0);
+    IS(0, f ? fclose(f) : 0);
+}
+
+static void files(void)
+{
+    char longest[260] = "";
+    memset(longest, 'x', 256);
+    BAD(VELOC_Route_file("x", routed)); /* outside of a checkpoint */
+    GOOD(VELOC_Checkpoint_begin("a", 2));
+    BAD(VELOC_Route_file(NULL, routed));
+    BAD(VELOC_Route_file("x", NULL));
+    BAD(VELOC_Route_file("", routed));
+    BAD(VELOC_Route_file("..", routed));
+    BAD(VELOC_Route_file(longest, routed));
+    BAD(VELOC_Checkpoint_end(1)); /* no file, and no memory */
+    GOOD(VELOC_Checkpoint_begin("a", 2));
+    has_text("/tmp/a file", 1);
+    BAD(VELOC_Checkpoint_end(rank != 1)); /* one rank says no: all do */
+    GOOD(VELOC_Checkpoint_begin("a", 2));
+    IS(-1, access(routed, F_OK));
+    has_text("/tmp/a file", 1);
+    GOOD(VELOC_Checkpoint_end(1)); /* a file alone */
+    GOOD(VELOC_Checkpoint_begin("a", 3));
+    IS(-1, access(routed, F_OK)); /* a checkpoint begins without the files before */
+    GOOD(VELOC_Checkpoint_mem());
+    has_text("x", 1);
+    GOOD(VELOC_Mem_unprotect(0));
+    GOOD(VELOC_Mem_protect(0, &number, 1, sizeof number));
+    has_text("y", 1);
+    BAD(VELOC_Checkpoint_end(1)); /* the memory was given back */
+    BAD(VELOC_Route_file("x", routed));
+}
+
 static void before_init(const char *config)
 {
+    BAD(VELOC_Route_file("a", routed));
     BAD(VELOC_Finalize(1));
     BAD(VELOC_Mem_protect(0, &number, 1, sizeof number));
     BAD(VELOC_Mem_unprotect(0));
@@ -99,8 +148,9 @@ static void fresh(void)
     GOOD(VELOC_Mem_protect(0, &number, 1, sizeof number));
     BAD(VELOC_Checkpoint_end(1)); /* the memory was given back */
     GOOD(VELOC_Checkpoint("a", 1));
-    BAD(VELOC_Checkpoint("a", 1));                              /* not above */
-    BAD(VELOC_Checkpoint("b", 2));                              /* two names */
+    BAD(VELOC_Checkpoint("a", 1)); /* not above */
+    BAD(VELOC_Checkpoint("b", 2)); /* two names */
+    files();
     BAD(VELOC_Restart_test("a", 0));                            /* only at the start */
     GOOD(VELOC_Mem_protect(1 + rank, other, 4, sizeof *other)); /* another id on each rank */
     GOOD(VELOC_Mem_protect(5, &number, 1, sizeof number));
@@ -109,6 +159,8 @@ static void fresh(void)
     ids[0] = 5;
     GOOD(VELOC_Checkpoint_selective(VELOC_CKPT_REST, ids, 1)); /* the last choice counts */
     number = 42;
+    has_text("sub/one", 1);
+    has_text("sub%2Fone", 1);                                   /* another one */
     GOOD(VELOC_Mem_protect(1 + rank, other, 4, sizeof *other)); /* the choice holds */
     GOOD(VELOC_Mem_protect(6, other, 4, sizeof *other));        /* too late for this one */
     GOOD(VELOC_Checkpoint_end(1));
@@ -129,6 +181,10 @@ static void again(void)
     GOOD(VELOC_Restart_begin("a", 9));
     BAD(VELOC_Restart_begin("a", 9));
     BAD(VELOC_Checkpoint_begin("a", 10));
+    has_text("sub/one", 0);
+    has_text("sub%2Fone", 0);
+    GOOD(VELOC_Route_file("none", routed));
+    IS(-1, access(routed, F_OK));
     IS((int)sizeof number, VELOC_Recover_size(0));
     IS((int)sizeof other, VELOC_Recover_size(1 + rank));
     IS(-1, VELOC_Recover_size(5)); /* it was left out */

@@ -1,7 +1,10 @@
-/* Heat on a plate, as a program for VeloC: veloc_heat CONFIG [top|parts|careless|misfit|away]
+/* Heat on a plate, as a program for VeloC:
+ * veloc_heat CONFIG [top|parts|file|both|careless|misfit|away]
  *
  *   top       the checkpoint stands at the top of the loop
  *   parts     the calls in parts: sizes from the checkpoint, and memory that moves
+ *   file      the state is in a file of the program
+ *   both      the plate is in a file, the rest in protected memory
  *   careless  without a restart
  *   misfit    the memory of a later start does not fit, and the program begins anew then
  *   away      the files of the checkpoint of step 15 cannot be written
@@ -16,6 +19,42 @@
 
 static int step;
 static double *u, change = 1;
+
+/* The plate, and in file mode the rest, in a file.  A restart may use another name. */
+static int in_file(const char *name, const char *how, int rest)
+{
+    char path[VELOC_MAX_NAME];
+    NEED(VELOC_Route_file(name, path));
+    FILE *f = fopen(path, how);
+    if (!f)
+        return 0;
+    const int writes = *how == 'w';
+    int good = CELLS == (writes ? fwrite(u, sizeof *u, CELLS, f) : fread(u, sizeof *u, CELLS, f));
+    if (rest && writes)
+        good &= fwrite(&step, sizeof step, 1, f) == 1 && fwrite(&change, sizeof change, 1, f) == 1;
+    else if (rest)
+        good &= fread(&step, sizeof step, 1, f) == 1 && fread(&change, sizeof change, 1, f) == 1;
+    return fclose(f) == 0 && good;
+}
+
+static void save_file(int rest)
+{
+    char name[64];
+    snprintf(name, sizeof name, "plates/heat_%d.dat", step);
+    NEED(VELOC_Checkpoint_wait());
+    NEED(VELOC_Checkpoint_begin("heat", step));
+    if (!rest)
+        NEED(VELOC_Checkpoint_mem());
+    NEED(VELOC_Checkpoint_end(in_file(name, "w", rest)));
+}
+
+static void load_file(int version, int rest)
+{
+    NEED(VELOC_Restart_begin("heat", version));
+    if (!rest)
+        NEED(VELOC_Recover_mem());
+    NEED(VELOC_Restart_end(in_file("heat.dat", "r", rest)));
+}
 
 static void save(int parts)
 {
@@ -74,14 +113,18 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 1);
     const int top = argc > 2 && strcmp(argv[2], "top") == 0;
     const int parts = argc > 2 && strcmp(argv[2], "parts") == 0;
+    const int file = argc > 2 && strcmp(argv[2], "file") == 0;
+    const int both = argc > 2 && strcmp(argv[2], "both") == 0;
 
     double *old = malloc(CELLS * sizeof *old);
     if (!old)
         MPI_Abort(MPI_COMM_WORLD, 1);
     u = plate_new(rank);
-    NEED(VELOC_Mem_protect(0, &step, 1, sizeof step));
-    NEED(VELOC_Mem_protect(1, u, CELLS, sizeof *u));
-    NEED(VELOC_Mem_protect(2, &change, 1, sizeof change));
+    if (!file) {
+        NEED(VELOC_Mem_protect(0, &step, 1, sizeof step));
+        NEED(VELOC_Mem_protect(1, both ? NULL : u, both ? 0 : CELLS, sizeof *u));
+        NEED(VELOC_Mem_protect(2, &change, 1, sizeof change));
+    }
     const int careless = argc > 2 && strcmp(argv[2], "careless") == 0;
     const int misfit = argc > 2 && strcmp(argv[2], "misfit") == 0;
     int away = argc > 2 && strcmp(argv[2], "away") == 0 && rank == 0;
@@ -92,7 +135,10 @@ int main(int argc, char **argv)
             exit(2);
         NEED(VELOC_Mem_protect(1, u, CELLS, sizeof *u));
     } else if (version > 0) {
-        load(version, parts);
+        if (file || both)
+            load_file(version, file);
+        else
+            load(version, parts);
         printf("rank %d restarts at step %d\n", rank, step);
         if (step != version)
             exit(2);
@@ -114,7 +160,9 @@ int main(int argc, char **argv)
             plate_files(argv[1], 0);
             away = 0;
         }
-        if (!top && step % 5 == 0)
+        if ((file || both) && step % 5 == 0)
+            save_file(file);
+        else if (!top && step % 5 == 0)
             save(parts);
     }
     NEED(VELOC_Finalize(1));

@@ -41,6 +41,7 @@ struct ftk_compat {
     bool finishing;              /* the program has given its memory back */
     bool bad;                    /* this rank has nothing to save: no rank writes this set */
     bool unfit;                  /* the memory could not take what a rollback has brought */
+    bool has_files;              /* checkpoints have files, which are read at the start alone */
     bool starts_over;            /* the program cannot go back, and asks Should_exit about a halt */
 };
 extern struct ftk_compat ftk_compat;

@@ -158,7 +158,7 @@ static int settle(const char *call, int rc)
         c->has_set = c->restored = true;
         if (c->finishing)
             give_up("a rank was lost at the end of the job");
-        if (c->starts_over)
+        if (c->starts_over || c->has_files)
             give_up("all ranks of a team go back");
         if (c->unfit)
             give_up("the protected memory does not have the sizes of the last set");

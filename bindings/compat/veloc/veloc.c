@@ -13,6 +13,7 @@
 #include "common/compat.h"
 #include "config.h"
 #include "early/early.h"
+#include "files.h"
 #include "veloc.h"
 
 #define PEER "veloc"
@@ -25,7 +26,9 @@ static struct {
     bool used;                      /* a checkpoint of the mark's name was written or restored */
     bool writing;                   /* after VELOC_Checkpoint_begin() */
     bool restarting;                /* after VELOC_Restart_begin() */
-    bool taken;                     /* ... and memory was restored */
+    bool taken;                     /* ... and memory was restored, or a file routed */
+    bool spoiled;                   /* while writing: chosen memory was given back */
+    bool files_bad;                 /* while writing: the checkpoint cannot have files */
     struct ftk_compat_mark next;    /* while writing */
 } veloc;
 
@@ -43,7 +46,13 @@ static int open_context(MPI_Comm comm, const char *path)
         ftk_compat_ini_refuse(ini); /* the others wait in ftkit_open() */
     else
         ftk_veloc_ini(path ? &veloc.config : NULL, ini);
-    return ftk_compat_open(PEER, comm, ini);
+    int rc = ftk_compat_open(PEER, comm, ini);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = ftk_veloc_files_register();
+    if (rc != FTKIT_OK)
+        (void)ftk_compat_close();
+    return rc;
 }
 
 void ftk_compat_open_early(void)
@@ -151,7 +160,7 @@ static void give_back(bool chosen)
 {
     if (!veloc.writing || !chosen || ftk_compat.bad)
         return;
-    ftk_compat.bad = true;
+    ftk_compat.bad = veloc.spoiled = true;
     ftk_compat_say("protected memory is given back before VELOC_Checkpoint_end: that fails");
 }
 
@@ -228,7 +237,10 @@ int VELOC_Checkpoint_begin(const char *name, int version)
     snprintf(veloc.next.name, sizeof veloc.next.name, "%s", name);
     veloc.next.version = version;
     veloc.writing = true;
-    ftk_compat.bad = true; /* until something is chosen */
+    ftk_compat.bad = true; /* until something is chosen, or a file is routed */
+    (void)ftk_compat_choose(FTK_COMPAT_SOME, NULL, 0);
+    veloc.spoiled = false;
+    veloc.files_bad = !ftk_veloc_files_begin();
     return VELOC_SUCCESS;
 }
 
@@ -260,6 +272,22 @@ int VELOC_Checkpoint_mem(void)
     return VELOC_Checkpoint_selective(VELOC_CKPT_ALL, NULL, 0);
 }
 
+int VELOC_Route_file(const char *original, char *routed)
+{
+    const char *const call = "VELOC_Route_file";
+    if (!ready(call))
+        return VELOC_FAILURE;
+    if (!veloc.writing && !veloc.restarting)
+        return failure(call, "call VELOC_Checkpoint_begin or VELOC_Restart_begin before");
+    if (!ftk_veloc_files_route(original, veloc.restarting, routed))
+        return VELOC_FAILURE;
+    ftk_compat.has_files = true;
+    veloc.taken = veloc.restarting;
+    if (veloc.writing && !veloc.spoiled)
+        ftk_compat.bad = false;
+    return VELOC_SUCCESS;
+}
+
 /* A rank without success comes along, because the others are in this call. */
 int VELOC_Checkpoint_end(int success)
 {
@@ -268,7 +296,9 @@ int VELOC_Checkpoint_end(int success)
     if (!veloc.writing)
         return failure("VELOC_Checkpoint_end", "call VELOC_Checkpoint_begin before");
     veloc.writing = false;
-    ftk_compat.bad = ftk_compat.bad || !success;
+    ftk_compat.bad = ftk_compat.bad || !success || veloc.files_bad;
+    if (!ftk_veloc_files_end(!ftk_compat.bad))
+        ftk_compat.bad = true;
     const bool durable = veloc.config.interval_s == 0;
     const int rc =
         ftk_compat_checkpoint(durable ? FTK_COMPAT_DURABLE : FTK_COMPAT_NOW, &veloc.next);
@@ -346,6 +376,8 @@ int VELOC_Restart_begin(const char *name, int version)
         return failure(call,
             "no such checkpoint: VELOC_Restart_test returns the version that can be "
             "restored");
+    if (!ftk_veloc_files_read())
+        return VELOC_FAILURE;
     veloc.restarting = true;
     veloc.taken = false;
     return VELOC_SUCCESS;

@@ -1,4 +1,4 @@
-/* The C interface of VeloC, in memory mode, over ftkit.
+/* The C interface of VeloC, in memory mode and file mode, over ftkit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -98,6 +98,22 @@ FTKIT_VELOC_API int VELOC_Checkpoint_mem(void);
 /** Choose protected memory: VELOC_CKPT_ALL, only the ids [id_count], or all but these.  Local. */
 FTKIT_VELOC_API int VELOC_Checkpoint_selective(int mode, int *ids, int id_count);
 
+/**
+ * The path at which the program writes or reads a file of its own, instead of `original`.
+ * Local; between VELOC_Checkpoint_begin() and VELOC_Checkpoint_end(), or between
+ * VELOC_Restart_begin() and VELOC_Restart_end().
+ *
+ * @param original     1 to 255 bytes, '/' and '%' count three
+ * @param[out] routed  [VELOC_MAX_NAME], of this rank alone, in memory of the node.  The file is a
+ *                     part of the checkpoint, and is closed before VELOC_Checkpoint_end()
+ *
+ * A checkpoint may have several files, and protected memory beside them.  In a restart a name that
+ * the checkpoint does not have leads to its file if that is the only one; otherwise there is no
+ * file at the path.  Where a rank with files would have to go back in place, its process ends, and
+ * is replaced.  VELOC_FAILURE: also with lines apart and with replicas.
+ */
+FTKIT_VELOC_API int VELOC_Route_file(const char *original, char *routed);
+
 /** Write the checkpoint.  Collective.  If success is 0 on a rank, all ranks get VELOC_FAILURE,
  * and the checkpoint before holds. */
 FTKIT_VELOC_API int VELOC_Checkpoint_end(int success);
@@ -146,7 +162,8 @@ FTKIT_VELOC_API int VELOC_Recover_selective(int mode, int *ids, int id_count);
  * VELOC_Restart_end().  Local. */
 FTKIT_VELOC_API int VELOC_Recover_size(int id);
 
-/** End a restart.  success: what this rank thinks of its state; 0 is answered by VELOC_FAILURE. */
+/** End a restart, after VELOC_Recover_mem() or VELOC_Route_file().  success: what this rank thinks
+ * of its state; 0 is answered by VELOC_FAILURE. */
 FTKIT_VELOC_API int VELOC_Restart_end(int success);
 
 #ifdef __cplusplus
