@@ -145,6 +145,46 @@ for my $case (['FAKECUDA_SUMS', 'wrong:1:2', 'a checksum is wrong after all'],
     unlike($j->{log}, qr/step \d+: \w+, item/, '... and the program never gets wrong numbers');
 }
 
+# ---- snapshots on the device ---------------------------------------------------------------------------
+
+# Kernels of the program change the regions behind the cut, before the driver copies to the host.
+my %snapshot = (FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'rank', FTKIT_CHECKPOINT_LINE => 'apart',
+    FTKIT_DEVICE_SNAPSHOT => 'auto');
+device("snapshots on the device: a rank is lost, @{$_->{words}}", steps => 60, fault => 'app.mid:1:45:kill', faults => 1, %$_,
+    env => { %snapshot, %{ $_->{env} // {} } }, like => qr/ set (?!1:)\d+: rank 1 from the (copy|parity)/m)
+    for { words => [] }, { words => ['pool'] }, { words => ['context'] }, { words => ['streams'] },
+    { words => ['fork'], env => { FTKIT_LEVEL_MEMORY_SCHEME => 'xor', FTKIT_LEVEL_MEMORY_PLACE => 'shared', FTKIT_DEVICE_SUMS => 'host' } };
+# copies are under way in these points
+device("... at $_", steps => 60, fault => "$_:kill", faults => 1, env => \%snapshot)
+    for 'apart.packed:1:2', 'apart.packed:0:3', 'apart.late:3:2', 'apart.tail:2:2';
+for my $case (['and its memory is given back', faults => 0],
+    ['also if the set is given up', fault => 'apart.packed:1:2:EIO', faults => 1, words => ['goes']])
+{
+    my ($name, %o) = @$case;
+    local $ENV{FAKECUDA_LOG} = scratch() . "/snapshots-$o{faults}";
+    device("... $name", n => 3, ranks => 3, spares => 0, steps => 40, env => \%snapshot, %o);
+    my @counts = map { [/(\d+)/g] } is_skipped() ? () : split /\n/, slurp($ENV{FAKECUDA_LOG});
+    # the first set is no set of a line apart; each other one has four regions
+    ok(@counts == 3 && !(grep { $_->[3] < 4 * 2 || $_->[3] != $_->[4] } @counts), '... as the driver counts')
+        or diag(join "\n", map {"@$_"} @counts);
+}
+{
+    local $ENV{FAKECUDA_LOG} = scratch() . '/no-snapshots';
+    my $j = device('... without room on the device', n => 3, ranks => 3, spares => 0, steps => 16, fault => 'snapshot.room:1:*:EIO',
+        faults => 0, env => { %snapshot, FTKIT_FAULT_LOG => '/dev/null' });
+    my @said = $j->{log} =~ /has no room for a snapshot of \d+ bytes/g;
+    is(scalar @said, 1, '... which one line says');
+    my @counts = map { [/(\d+)/g] } is_skipped() ? () : split /\n/, slurp($ENV{FAKECUDA_LOG});
+    is(scalar(grep { $_->[3] == 0 } @counts), 1, '... and the other ranks have theirs');
+}
+device('... and the files: the job is relaunched', run => [], spares => 0, steps => 16, fault => 'app.mid:*:12:kill', faults => 4,
+    like => qr/restored set \d+ from files/,
+    env => { %snapshot, FTKIT_LEVEL_HDF5_ENABLED => 'true', FTKIT_LEVEL_HDF5_EVERY => '1 sets' });
+{
+    my $j = device('... a kernel has an error: the process is replaced', words => ['bad'], steps => 16, env => \%snapshot);
+    like($j->{log}, qr/rank 1 ends, and is replaced .*CUDA error 700/, '... as it says') or diag($j->{log});
+}
+
 # ---- the memory of the dead -----------------------------------------------------------------------
 
 # exits.ending lets processes that live count as ending: the replacement waits for them
@@ -275,6 +315,7 @@ staged('... and replicas', n => 8, spares => 1, fault => 'app.mid:1:5:kill', env
         env => { FTKIT_LOG_TEAMS => 'rank' });
     like($j->{log}, qr/rank 1 ends, and is replaced .*CUDA error 700/, '... as it says') or diag($j->{log});
 }
+staged('... while snapshots are copied', fault => 'app.mid:1:5:kill', env => \%snapshot);
 for my $case (['window', 'MPI_Win_create with memory of a device'], ['origin', 'invalid buffer pointer'],
     ['swap', 'invalid buffer pointer'])
 {

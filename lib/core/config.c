@@ -107,6 +107,8 @@ static const struct word device_faults[] = { { "replace", FTK_DEVICE_REPLACE },
     { "error", FTK_DEVICE_ERROR }, { NULL, 0 } };
 static const struct word device_sums[] = { { "auto", FTK_DEVICE_SUMS_AUTO },
     { "host", FTK_DEVICE_SUMS_HOST }, { NULL, 0 } };
+static const struct word device_snapshots[] = { { "off", FTK_DEVICE_SNAPSHOT_OFF },
+    { "auto", FTK_DEVICE_SNAPSHOT_AUTO }, { NULL, 0 } };
 static const struct word levels[] = { { "none", -1 }, { "error", FTKIT_ERROR },
     { "warning", FTKIT_WARNING }, { "info", FTKIT_INFO }, { "debug", FTKIT_DEBUG }, { NULL, 0 } };
 
@@ -303,6 +305,11 @@ static const struct key keys[] = {
     { "device", "sums", AT(device_sums), WORD(device_sums), "auto", "auto or host",
         "Who computes the checksums of regions in memory of a GPU. auto: the GPU, if it can; sets "
         "are the same. host: the processor." },
+    { "device", "snapshot", AT(device_snapshot), WORD(device_snapshots), "off", "off or auto",
+        "Whether a set with checkpoint.line = apart first copies regions in memory of a GPU on the "
+        "GPU: the program goes on while these snapshots travel to the host. auto: where 1.1 times "
+        "their bytes are free on the GPU. Memory of the GPU that the program asks for meanwhile "
+        "may be missing." },
     { "topology", "ranks_per_node", AT(ranks_per_node), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks that are lost together with a node; 0: as the host names say." },
     { "spares", "count", AT(spares), INT(0, 1e6), "0", "0 to 1000000",

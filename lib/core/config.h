@@ -36,6 +36,7 @@ enum ftk_debug { FTK_DEBUG_NONE, FTK_DEBUG_REGIONS };
 enum ftk_measure_energy { FTK_ENERGY_AUTO, FTK_ENERGY_OFF };
 enum ftk_device_fault { FTK_DEVICE_REPLACE, FTK_DEVICE_ERROR };
 enum ftk_device_sums { FTK_DEVICE_SUMS_AUTO, FTK_DEVICE_SUMS_HOST };
+enum ftk_device_snapshot { FTK_DEVICE_SNAPSHOT_OFF, FTK_DEVICE_SNAPSHOT_AUTO };
 enum ftk_compress { FTK_COMPRESS_NONE, FTK_COMPRESS_DEFLATE };
 
 /* recover.start: one of these, or the number of a set. */
@@ -120,6 +121,7 @@ struct ftk_config {
     char sysfs[FTK_PATH_MAX];  /* report.sysfs = /sys */
     int device_fault;          /* device.fault = replace */
     int device_sums;           /* device.sums = auto */
+    int device_snapshot;       /* device.snapshot = off */
     int debug_check;           /* debug.check = none */
     char warnings[2048];       /* lines about values that make no sense, "" for none */
 };

@@ -22,6 +22,11 @@ static bool look(void)
 #define FIND(name, symbol, arguments) all = all && ftk_symbol_find(library, #symbol, &table.name);
     FTK_CUDA_CALLS(FIND)
 #undef FIND
+#define FIND(name, symbol, arguments) (void)ftk_symbol_find(library, #symbol, &table.name);
+    if (all) {
+        FTK_CUDA_SNAPSHOT_CALLS(FIND)
+    }
+#undef FIND
     if (library && !all)
         (void)dlclose(library); /* it is the program's: it stays */
     return all;

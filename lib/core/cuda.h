@@ -71,11 +71,20 @@ enum { CUDA_NOT_CAPTURING = 0 };   /* CUstreamCaptureStatus */
     X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, (int *mode))                       \
     X(error_name, cuGetErrorName, (int code, const char **name))
 
+/* Calls for snapshots, which drivers before CUDA 11.2 lack: NULL. */
+#define FTK_CUDA_SNAPSHOT_CALLS(X)                                                                 \
+    X(memory_info, cuMemGetInfo_v2, (size_t * unused, size_t * all))                               \
+    X(allocate_behind, cuMemAllocAsync, (ftk_cuda_address * p, size_t bytes, void *stream))        \
+    X(release_behind, cuMemFreeAsync, (ftk_cuda_address p, void *stream))                          \
+    X(copy_within, cuMemcpyDtoDAsync_v2,                                                           \
+        (ftk_cuda_address to, ftk_cuda_address from, size_t bytes, void *stream))
+
 struct ftk_cuda {
     const char *is; /* "CUDA", for messages */
 #define MEMBER(name, symbol, arguments)                                                            \
     int(*name) arguments; /* NOLINT(bugprone-macro-parentheses) */
     FTK_CUDA_CALLS(MEMBER)
+    FTK_CUDA_SNAPSHOT_CALLS(MEMBER)
 #undef MEMBER
 };
 

@@ -23,6 +23,8 @@
 
 #define FTK_MEMORY_AHEAD 8 /* copies */
 
+struct ftk_snapshot;
+
 /* What a kind other than host memory can do. */
 struct ftk_memory_ops {
     const char *name; /* for messages: "NAME memory" */
@@ -58,6 +60,17 @@ struct ftk_memory_ops {
      * the program, and the program does not change the blocks meanwhile.  *begun = false: the host
      * has to compute the sums, and nothing is under way.  Not set: it always has to. */
     int (*begin_sums)(const void *from, size_t block_bytes, size_t n, uint64_t *sums, bool *begun);
+    /* Snapshots: copies of bytes at `from` on the device.  snapshot() returns when the copy is
+     * there, and the program may change these bytes then; *s = NULL: no room, and nothing has
+     * happened.  snapshot_sums() begins to compute sums as begin_sums() does, of the blocks from
+     * the byte `before` of the snapshot on; snapshot_out() begins to copy the snapshot to `to`.
+     * Both are over, and the snapshot is gone, after snapshot_end(), whose error is that of any of
+     * them.  Not set: there are none. */
+    int (*snapshot)(const void *from, size_t bytes, struct ftk_snapshot **s);
+    int (*snapshot_sums)(struct ftk_snapshot *s, size_t before, size_t block_bytes, size_t n,
+        uint64_t *sums, bool *begun);
+    int (*snapshot_out)(struct ftk_snapshot *s, void *to, size_t bytes);
+    int (*snapshot_end)(struct ftk_snapshot *s);
     /* Let the device access host memory itself, which makes copies faster, until unpin().  like:
      * memory of the device.  If pin() fails, copies are right all the same.  Pinned memory must not
      * be unmapped, nor its pages be given back, also if unpin() fails. */

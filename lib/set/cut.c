@@ -40,6 +40,9 @@ static int pack(struct ftk_cut *c)
     ftk_device_pin(c->ctx, w->own);
     ftk_region_begin(c->ctx, w->like.set, w->head_bytes, w->data_bytes, w->own->buf, &c->packer);
     ((struct ftk_seg_header *)(void *)w->own->buf)->flags |= FTK_SEG_APART;
+    /* a copy into memory that is not pinned would wait */
+    c->packer.behind = c->ctx->cfg.device_snapshot == FTK_DEVICE_SNAPSHOT_AUTO
+                       && w->own->pinned != FTK_MEMORY_HOST;
     return ftk_region_pack_cut(&c->packer);
 }
 
@@ -70,7 +73,9 @@ static int close_segment(struct ftk_cut *c)
 {
     struct ftk_write *w = &c->w;
     size_t bytes = 0;
-    int rc = ftk_region_measure_late(&c->packer, &bytes);
+    int rc = ftk_region_pack_behind(&c->packer);
+    if (rc == FTKIT_OK)
+        rc = ftk_region_measure_late(&c->packer, &bytes);
     if (rc == FTKIT_OK)
         rc = ftk_mem_grow(&w->level->mem, w->own, bytes);
     c->packer.seg = w->own->buf; /* the buffer may have moved */
@@ -158,6 +163,7 @@ void ftk_cut_end(struct ftk_cut *c, int rc)
         c->ch.broken = c->beside.broken = true;
     if (c->local) /* given up with the set */
         ftk_local_give_up(c->local, rc);
+    ftk_region_pack_end(&c->packer); /* no copy is on its way into a segment that is released */
     ftk_write_end(&c->w, rc);
     free(c);
 }

@@ -195,7 +195,8 @@ int ftk_region_pack(struct ftk_packer *p, size_t upto)
         if (rc != FTKIT_OK)
             return rc;
         /* the block is still in the cache: its checksum costs no memory traffic */
-        if (!ftk_ahead_has_sum(&p->ahead, p->done, end))
+        if (!ftk_ahead_has_sum(&p->ahead, p->done, end)
+            && !ftk_snapshots_have_sum(&p->snapshots, p->done, end))
             sums[p->done / FTK_SEG_BLOCK] = ftk_xxh3(data + p->done, end - p->done);
         p->done = end;
     }
@@ -204,8 +205,11 @@ int ftk_region_pack(struct ftk_packer *p, size_t upto)
 
 void ftk_region_pack_end(struct ftk_packer *p)
 {
-    if (p->ctx) /* the error of a copy that nobody needs any more */
+    if (p->ctx) { /* the error of a copy that nobody needs any more */
         (void)ftk_device_done(p->ctx, ftk_ahead_stop(&p->ahead));
+        (void)ftk_device_done(p->ctx, ftk_snapshots_end(&p->snapshots));
+        ftk_snapshots_free(&p->snapshots);
+    }
 }
 
 /* ---- line apart ---------------------------------------------------------------------- */
@@ -219,10 +223,51 @@ static int first_late(const struct ftk_packer *p)
     return i;
 }
 
+/* The whole region, now. */
+static int pack_now(
+    const struct ftk_packer *p, const struct ftk_region *r, const struct ftk_seg_region *rec)
+{
+    char *to = ftk_seg_data(p->seg) + rec->offset;
+    if (ftk_region_has_pieces(r))
+        return r->system->pack_piece(r->arg, to, 0, rec->bytes);
+    if (!has_pieces(r))
+        return pack_whole(r, rec, to);
+    return rec->bytes > 0 ? ftk_memory_copy_out(r->memory, to, ftk_region_data(r), rec->bytes)
+                          : FTKIT_OK;
+}
+
+/* Memory of a device is copied on the device, as far as it has room, and all else now.  Whoever
+ * packs the late regions computes the checksums that the device does not. */
+static int cut_behind(struct ftk_packer *p)
+{
+    char *data = ftk_seg_data(p->seg);
+    const struct ftk_seg_region *recs = ftk_seg_regions(p->seg);
+    int rc = FTKIT_OK;
+    for (int i = 0; rc == FTKIT_OK && i < p->end; i++) {
+        const struct ftk_region *r = &p->ctx->regions.list[i];
+        bool taken = false;
+        rc = ftk_snapshots_take(&p->snapshots, r, i, &taken);
+        if (rc == FTKIT_OK && !taken)
+            rc = pack_now(p, r, &recs[i]);
+        if (i + 1 < p->ctx->regions.n)
+            memset(data + recs[i].offset + recs[i].bytes, 0,
+                recs[i + 1].offset - recs[i].offset - recs[i].bytes);
+    }
+    p->region = p->end;
+    return rc == FTKIT_OK ? ftk_snapshots_begin(&p->snapshots, p->seg, p->ahead.host_sums) : rc;
+}
+
+int ftk_region_pack_behind(struct ftk_packer *p)
+{
+    return ftk_device_done(p->ctx, ftk_snapshots_end(&p->snapshots));
+}
+
 int ftk_region_pack_cut(struct ftk_packer *p)
 {
     const struct ftk_seg_header *h = (const void *)p->seg;
     p->end = first_late(p);
+    if (p->behind)
+        return ftk_device_done(p->ctx, cut_behind(p));
     const size_t end =
         p->end < p->ctx->regions.n ? ftk_seg_regions(p->seg)[p->end].offset : h->data_bytes;
     int rc = ftk_region_pack(p, end / FTK_SEG_BLOCK * FTK_SEG_BLOCK);

@@ -5,6 +5,7 @@
 #define FTK_PACK_H
 
 #include "ahead.h"
+#include "snapshot.h"
 
 /* A segment that is being packed. */
 struct ftk_packer {
@@ -14,6 +15,8 @@ struct ftk_packer {
     size_t in_region; /* bytes of this region that are packed */
     size_t done;      /* bytes of the data area that are packed and checksummed */
     struct ftk_ahead ahead;
+    bool behind; /* line apart: copies of the device may go on behind ftk_region_pack_cut() */
+    struct ftk_snapshots snapshots;
 };
 
 /* Compute the size of the segment that the regions need now.  Calls measure() of serializers. */
@@ -29,10 +32,13 @@ int ftk_region_pack(struct ftk_packer *p, size_t upto);
 /* Behind the last call, also if the set is given up: the segment may be used otherwise now. */
 void ftk_region_pack_end(struct ftk_packer *p);
 
-/* Line apart: pack all regions that are not late (region.h).  Later measure the late ones: the
+/* Line apart: pack all regions that are not late (region.h).  If p->behind is set, memory of a
+ * device may still be on its way then: the segment must neither move nor be read before
+ * ftk_region_pack_behind().  Later measure the late ones: the
  * segment has to have *bytes bytes.  Then pack them.  FTKIT_ERR_NOSPACE: the head has no room for
  * the checksums of so many bytes. */
 int ftk_region_pack_cut(struct ftk_packer *p);
+int ftk_region_pack_behind(struct ftk_packer *p);
 int ftk_region_measure_late(struct ftk_packer *p, size_t *bytes);
 int ftk_region_pack_late(struct ftk_packer *p);
 

@@ -371,6 +371,20 @@ int cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, void *s
     return copy_in(to, from, bytes, stream);
 }
 
+int cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, void *stream)
+{
+    BEGIN();
+    void *d = fakecuda_real_of(to, bytes);
+    const void *s = fakecuda_real_of(from, bytes);
+    if (!d || !s)
+        return INVALID_VALUE;
+    (void)pthread_mutex_lock(&fakecuda_lock);
+    fakecuda_add(
+        (struct work){ .stream = stream, .kernel = copy, .to = d, .from = s, .bytes = bytes });
+    (void)pthread_mutex_unlock(&fakecuda_lock);
+    return OK;
+}
+
 int cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
 {
     BEGIN();

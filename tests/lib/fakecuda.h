@@ -27,6 +27,11 @@ int fakecuda_reserve(CUdeviceptr *p, size_t bytes);
  * of no bytes: none any more. */
 int fakecuda_unmap(CUdeviceptr p, size_t bytes);
 int cuMemFree_v2(CUdeviceptr p);
+int cuMemFreeAsync(CUdeviceptr p, void *stream);
+/* Bytes of pools that are in use. */
+size_t fakecuda_in_pool(void);
+int cuMemGetInfo_v2(size_t *unused, size_t *all);
+int cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, void *stream);
 int cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags);
 int cuMemHostUnregister(void *p);
 int cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes);

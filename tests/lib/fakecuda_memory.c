@@ -11,8 +11,9 @@
  *  - Memory of 1 MiB and more keeps its file, and a copy leaves pages out that are not there: so a
  *    test may have arrays of many GiB.
  *
- * FAKECUDA_LOG=FILE  at its end each process writes its registrations, and how many kernels in PTX
- *                    it has run. */
+ * FAKECUDA_LOG=FILE  at its end each process writes its registrations, how many kernels in PTX it
+ *                    has run, and how often memory of a pool was taken and given back
+ * FAKECUDA_ROOM=MIB  of the device, for each process; without it: 64 GiB */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -43,7 +44,7 @@ struct range {
 static struct block blocks[BLOCKS];
 static int nblocks;
 static struct range ranges[RANGES];
-static int nranges, registered, unregistered;
+static int nranges, registered, unregistered, taken, given_back;
 
 /* ---- copies ------------------------------------------------------------------------------ */
 
@@ -175,12 +176,29 @@ static struct block *new_block(size_t bytes)
     return b;
 }
 
+/* Bytes of the device that this process may have, and has. */
+static size_t room(void)
+{
+    const char *text = getenv("FAKECUDA_ROOM");
+    return (text ? strtoull(text, NULL, 10) : 65536) << 20;
+}
+
+static size_t in_use(void)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < nblocks; i++)
+        bytes += blocks[i].freed ? 0 : blocks[i].bytes;
+    return bytes;
+}
+
 static int allocate(CUdeviceptr *p, size_t bytes, struct context *context, bool pool, bool managed)
 {
     const struct context *now = fakecuda_current();
     if (bytes == 0 || !now)
         return bytes == 0 ? INVALID_VALUE : INVALID_CONTEXT;
     bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    if (bytes > room() || in_use() > room() - bytes)
+        return OUT_OF_MEMORY;
     struct block *b = old_block(bytes);
     if (!b)
         b = new_block(bytes);
@@ -231,7 +249,45 @@ int cuMemAllocAsync(CUdeviceptr *p, size_t bytes, void *stream)
 {
     (void)stream;
     BEGIN();
-    return allocate(p, bytes, NULL, true, false);
+    const int code = allocate(p, bytes, NULL, true, false);
+    taken += code == OK;
+    return code;
+}
+
+static void give_back(const struct work *w)
+{
+    ((struct block *)w->to)->freed = true;
+    given_back++;
+}
+
+int cuMemFreeAsync(CUdeviceptr p, void *stream)
+{
+    BEGIN();
+    struct block *b = block_at(p, 1);
+    if (!b || !b->pool || (CUdeviceptr)(uintptr_t)b->seen != p)
+        return INVALID_VALUE;
+    (void)pthread_mutex_lock(&fakecuda_lock);
+    fakecuda_add((struct work){ .stream = stream, .kernel = give_back, .to = b });
+    (void)pthread_mutex_unlock(&fakecuda_lock);
+    return OK;
+}
+
+size_t fakecuda_in_pool(void)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < nblocks; i++)
+        bytes += blocks[i].pool && !blocks[i].freed ? blocks[i].bytes : 0;
+    return bytes;
+}
+
+int cuMemGetInfo_v2(size_t *unused, size_t *all)
+{
+    BEGIN();
+    if (!fakecuda_current())
+        return INVALID_CONTEXT;
+    *all = room();
+    *unused = in_use() < room() ? room() - in_use() : 0;
+    return OK;
 }
 
 int cuMemFree_v2(CUdeviceptr p)
@@ -365,8 +421,8 @@ static void __attribute__((destructor)) note_ranges(void)
     const char *path = getenv("FAKECUDA_LOG");
     FILE *f = path && registered > 0 && fakecuda_owner == getpid() ? fopen(path, "a") : NULL;
     if (f)
-        (void)fprintf(f, "%d registered %d unregistered %llu sums\n", registered, unregistered,
-            fakecuda_launches);
+        (void)fprintf(f, "%d registered %d unregistered %llu sums %d taken %d given back\n",
+            registered, unregistered, fakecuda_launches, taken, given_back);
     if (f)
         (void)fclose(f);
 }

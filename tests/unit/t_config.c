@@ -75,6 +75,7 @@ STORES(exit_is_failure, false)
 STORES(stderr_level, FTKIT_DEBUG)
 STORES(device_fault, FTK_DEVICE_ERROR)
 STORES(device_sums, FTK_DEVICE_SUMS_HOST)
+STORES(device_snapshot, FTK_DEVICE_SNAPSHOT_AUTO)
 STORES(energy, FTK_ENERGY_OFF)
 
 /* A line apart needs the log; t_every_key and t_origin set the variable FTKIT_LOG_ENABLED. */
@@ -235,6 +236,7 @@ static const struct sample {
     { "replicas", "lost", "replay", "FTKIT_REPLICAS_LOST", put_replica_lost },
     { "device", "fault", "error", "FTKIT_DEVICE_FAULT", put_device_fault },
     { "device", "sums", "host", "FTKIT_DEVICE_SUMS", put_device_sums },
+    { "device", "snapshot", "auto", "FTKIT_DEVICE_SNAPSHOT", put_device_snapshot },
     { "topology", "ranks_per_node", "48", "FTKIT_TOPOLOGY_RANKS_PER_NODE", put_ranks_per_node },
     { "spares", "count", "3", "FTKIT_SPARES_COUNT", put_spares },
     { "spares", "exit", "No", "FTKIT_SPARES_EXIT", put_spares_exit },

@@ -152,10 +152,37 @@ static size_t regions_of_device(const struct data *d)
     return n;
 }
 
-/* A set of these regions: a segment, which the caller frees.  by_host: of the copies in host
- * memory. */
-static char *pack(struct data *d, bool by_host, int sums)
+enum how { BY_HOST, BY_DEVICE, BEHIND };
+
+/* What is in memory of the device changes. */
+static void change(const struct data *d)
 {
+    for (int i = 0; i < REGIONS; i++)
+        if (is_device(i))
+            TRUE(CU(cuMemsetD8_v2)(d->memory[i], 0xee, MOST) == 0);
+}
+
+static void pack_all(struct ftk_packer *p, const struct data *d, size_t bytes, bool behind)
+{
+    p->behind = behind;
+    if (behind) {
+        TRUE(ftk_region_pack_cut(p) == FTKIT_OK);
+        change(d);
+        TRUE(ftk_region_pack_behind(p) == FTKIT_OK);
+        TRUE(ftk_region_measure_late(p, &bytes) == FTKIT_OK && ftk_region_pack_late(p) == FTKIT_OK);
+    }
+    for (size_t to = 0; to < bytes; to += 1 + number(BLOCK * 3)) /* in steps, as a set is sent */
+        TRUE(ftk_region_pack(p, to) == FTKIT_OK);
+    TRUE(ftk_region_pack(p, SIZE_MAX) == FTKIT_OK);
+    ftk_region_pack_end(p);
+    ftk_region_seal(p);
+}
+
+/* A set of these regions: a segment, which the caller frees.  BY_HOST: of the copies in host
+ * memory; BEHIND: the regions change when they have been copied on the device. */
+static char *pack(struct data *d, enum how how, int sums)
+{
+    const bool by_host = how == BY_HOST;
     static struct ftkit_ctx ctx;
     static struct ftk_region regions[REGIONS];
     struct ftk_packer p;
@@ -180,19 +207,15 @@ static char *pack(struct data *d, bool by_host, int sums)
     memset(seg, 0x5a, head + bytes + 1);
     ftk_region_begin(&ctx, 1, head, bytes, seg, &p);
     ((struct ftk_seg_header *)(void *)seg)->wall_ns = 0;
-    for (size_t to = 0; to < bytes; to += 1 + number(BLOCK * 3)) /* in steps, as a set is sent */
-        TRUE(ftk_region_pack(&p, to) == FTKIT_OK);
-    TRUE(ftk_region_pack(&p, SIZE_MAX) == FTKIT_OK);
-    ftk_region_pack_end(&p);
-    ftk_region_seal(&p);
+    pack_all(&p, d, bytes, how == BEHIND);
     TRUE(ftk_seg_check_head(seg, head + bytes, "the set") == FTKIT_OK);
     return seg;
 }
 
 /* The set of the device is that of the host, byte by byte; and it holds. */
-static void compare_sets(struct data *d, int sums)
+static void compare_sets(struct data *d, enum how how, int sums)
 {
-    char *by_device = pack(d, false, sums), *by_host = pack(d, true, sums);
+    char *by_device = pack(d, how, sums), *by_host = pack(d, BY_HOST, sums);
     const size_t bytes = ftk_seg_bytes(by_host);
     TRUE(ftk_seg_bytes(by_device) == bytes);
     TRUE(memcmp(by_device, by_host, bytes) == 0);
@@ -210,12 +233,12 @@ static void random_sets(void)
     for (int i = 0; i < count() / 5; i++) {
         const unsigned long long before = launches();
         fill_data(&d);
-        compare_sets(&d, FTK_DEVICE_SUMS_AUTO);
+        compare_sets(&d, BY_DEVICE, FTK_DEVICE_SUMS_AUTO);
         const unsigned long long now = launches() - before;
         const size_t want = regions_of_device(&d);
         TRUE(now >= want && now <= want + 2); /* and a test in each context */
         used += want;
-        compare_sets(&d, FTK_DEVICE_SUMS_HOST);
+        compare_sets(&d, BY_DEVICE, FTK_DEVICE_SUMS_HOST);
         TRUE(launches() - before == now);
     }
     TRUE(used > 0);
@@ -339,6 +362,120 @@ static void test_finds_wrong_bits(void **state)
     assert_string_equal(said, "");
 }
 
+/* ---- snapshots on the device ------------------------------------------------------------- */
+
+/* The set has the regions as they were at the cut, and the memory of the snapshots is given back.
+ * What has no room on the device is copied at once. */
+static void random_snapshots(void)
+{
+    struct data d;
+    ftk_memory_others = true;
+    make_data(&d);
+    const size_t own = CU(fakecuda_in_pool)();
+    for (int i = 0; i < count() / 5; i++) {
+        fill_data(&d);
+        compare_sets(&d, BEHIND, i % 2 ? FTK_DEVICE_SUMS_AUTO : FTK_DEVICE_SUMS_HOST);
+        TRUE(CU(fakecuda_in_pool)() == own);
+    }
+    end_data(&d);
+}
+
+static void test_snapshots(void **state)
+{
+    static const char *const without_room[][2] = { { "FAKECUDA_ROOM", "9" },
+        { "FAKECUDA_FAIL", "cuMemAllocAsync:0:2:2" }, { "FTKIT_FAULT", "snapshot.room:0:*:EIO" } };
+    (void)state;
+    run_case(random_snapshots, NULL, NULL);
+    assert_string_equal(said, "");
+    for (size_t i = 0; i < sizeof without_room / sizeof without_room[0]; i++) {
+        run_case(random_snapshots, without_room[i][0], without_room[i][1]);
+        assert_int_equal(times("has no room for a snapshot of "), 1);
+    }
+}
+
+static CUdeviceptr of_snapshot;
+static const size_t snapshot_bytes = (size_t)BLOCK * 5 / 2;
+
+/* The cut of a set of one region. */
+static char *cut_one(struct ftk_packer *p, int want)
+{
+    of_snapshot = allocate_one(snapshot_bytes);
+    char *seg = begin_one(of_snapshot, snapshot_bytes, FTK_DEVICE_SUMS_HOST, p);
+    p->behind = true;
+    TRUE(ftk_region_pack_cut(p) == want);
+    return seg;
+}
+
+/* Nothing is under way, and the memory is given back, when a set is given up behind its cut. */
+static void give_up_snapshot(void)
+{
+    struct ftk_packer p;
+    char *seg = cut_one(&p, FTKIT_OK);
+    const size_t bytes = ftk_seg_bytes(seg);
+    TRUE(CU(fakecuda_in_pool)() >= snapshot_bytes);
+    ftk_region_pack_end(&p);
+    TRUE(CU(fakecuda_in_pool)() == 0);
+    memset(seg, 0, bytes);
+    TRUE(CU(cuCtxSynchronize)() == 0); /* what is under way ends now */
+    for (size_t i = 0; i < bytes; i++)
+        TRUE(seg[i] == 0);
+    free(seg);
+}
+
+/* Errors of the copies are those of the set: at its cut, or behind it. */
+static void snapshot_fails(void)
+{
+    struct ftk_packer p;
+    char *seg = cut_one(&p, FTKIT_ERR_IO);
+    TRUE(strstr(ftk_detail_text(), "CUDA error 999") && !ftk_memory_is_lost());
+    ftk_region_pack_end(&p);
+    TRUE(CU(fakecuda_in_pool)() == 0);
+    free(seg);
+}
+
+static void snapshot_is_lost(void)
+{
+    struct ftk_packer p;
+    char *seg = cut_one(&p, FTKIT_OK);
+    TRUE(ftk_region_pack_behind(&p) == FTKIT_ERR_IO && ftk_memory_is_lost());
+    ftk_region_pack_end(&p);
+    free(seg);
+}
+
+/* A snapshot is taken if 1.1 times its bytes are free. */
+static void snapshot_leaves_room(void)
+{
+    enum { ROOM = 2 << 20, PAGE = 4096 };
+    const size_t least = (snapshot_bytes + snapshot_bytes / 10 + PAGE - 1) / PAGE * PAGE;
+    for (int enough = 0; enough < 2; enough++) {
+        struct ftk_packer p;
+        const size_t unused = enough ? least : least - PAGE;
+        const CUdeviceptr others = allocate_one(ROOM - snapshot_bytes - unused);
+        char *seg = cut_one(&p, FTKIT_OK);
+        TRUE(CU(fakecuda_in_pool)() == (enough ? snapshot_bytes : 0));
+        ftk_region_pack_end(&p);
+        TRUE(CU(cuMemFree_v2)(others) == 0 && CU(cuMemFree_v2)(of_snapshot) == 0);
+        free(seg);
+    }
+}
+
+static void test_snapshot_leaves_room(void **state)
+{
+    (void)state;
+    run_case(snapshot_leaves_room, "FAKECUDA_ROOM", "2");
+    assert_int_equal(times("has no room for a snapshot of "), 1);
+}
+
+static void test_snapshots_end(void **state)
+{
+    (void)state;
+    run_case(give_up_snapshot, NULL, NULL);
+    run_case(snapshot_fails, "FAKECUDA_FAIL", "cuMemcpyDtoDAsync_v2:0:1:999");
+    run_case(snapshot_fails, "FAKECUDA_FAIL", "cuMemcpyDtoHAsync_v2:0:1:999");
+    run_case(snapshot_is_lost, "FAKECUDA_FAIL", "cuMemFreeAsync:0:1:719:sticky");
+    assert_string_equal(said, "");
+}
+
 /* ---- the host computes the sums ---------------------------------------------------------- */
 
 static void sets_all_the_same(void)
@@ -350,7 +487,7 @@ static void sets_all_the_same(void)
         do
             fill_data(&d);
         while (regions_of_device(&d) == 0);
-        compare_sets(&d, FTK_DEVICE_SUMS_AUTO);
+        compare_sets(&d, BY_DEVICE, FTK_DEVICE_SUMS_AUTO);
     }
     end_data(&d);
 }
@@ -444,6 +581,9 @@ int main(void)
         cmocka_unit_test(test_long_region),
         cmocka_unit_test(test_gives_up),
         cmocka_unit_test(test_finds_wrong_bits),
+        cmocka_unit_test(test_snapshots),
+        cmocka_unit_test(test_snapshot_leaves_room),
+        cmocka_unit_test(test_snapshots_end),
         cmocka_unit_test(test_falls_back),
         cmocka_unit_test(test_leaves_out),
         cmocka_unit_test(test_context_ends),
