@@ -65,6 +65,7 @@ sub heat
 
 for my $peer (sort keys %config) {
     my $dir = settings($peer);
+    write_file("$dir/config", slurp("$dir/config") . "Keep_last_ckpt = 1\n") if $peer eq 'fti';
     chain(sub {
         for my $run (qw(fresh again)) {
             my $j = peer_job($peer, 'calls', n => 2, dir => $dir);
@@ -236,6 +237,35 @@ sub halts
     return;
 }
 
+# The run after a finished one begins anew, unless the last checkpoint is kept.  A run that is lost, or halts,
+# is no finished one.
+sub keeps_last
+{
+    my ($keep) = @_;
+    my $dir = settings('fti');
+    write_file("$dir/config", slurp("$dir/config") . "Keep_last_ckpt = $keep\n");
+    my %o = (dir => $dir, env => { FTKIT_LEVEL_HDF5_ASYNCHRONOUS => 'false' });
+    my $restarts = sub { return join ' ', $_[0]{log} =~ /rank 0 restarts at step (\d+)/g };
+    my $is = sub {
+        my ($name, $j, $steps, $rc) = @_;
+        ok($j->{rc} == ($rc // 0) && $restarts->($j) =~ /^$steps$/ && ($rc || has_result($j)), "fti: keep_last_ckpt = $keep: $name")
+            or diag("exit code $j->{rc}, restarts at: ", $restarts->($j), "\n", substr($j->{log}, 0, 6000));
+    };
+    chain(sub {
+        $is->('the first run', heat(['fti', 'top'], %o), '');
+        $is->('the next one', heat(['fti', 'top'], %o), $keep ? 55 : '');
+        return if $keep;
+        $is->('a loss is a relaunch from this run', heat(['fti', 'bottom'], %o, run => [ '--kill', 'rank 1 at call 6' ],
+            env => { %{ $o{env} }, FTKIT_LOG_ENABLED => 'false' }), '[1-9]\d*');
+        my $j = heat(['fti', 'bottom'], %o, run => ['--no-relaunch', map { ('--kill', "rank $_ at call 6") } 0 .. $n - 1]);
+        isnt($j->{rc}, 0, '... all ranks are lost');
+        $is->('the run after a lost one goes on', heat(['fti', 'bottom'], %o), '[1-9]\d*');
+        $is->('a run halts', heat(['fti', 'bottom'], dir => $dir, env => { FTKIT_CHECKPOINT_DEADLINE => '10ms' }), '', 75);
+        $is->('the run after it goes on', heat(['fti', 'bottom'], %o), '[1-9]\d*');
+    });
+    return;
+}
+
 # An error of files reaches the next checkpoint, which is written, and is where a replacement begins.
 sub without_files
 {
@@ -278,6 +308,7 @@ lost(['scr', 'output']);
 starts_over($_) for ['scr', 'top'], ['veloc', 'file'];
 relaunched();
 by_clock();
+keeps_last($_) for 0, 1;
 halts();
 
 for my $when (qw(before between after)) {

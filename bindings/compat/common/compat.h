@@ -42,6 +42,7 @@ struct ftk_compat {
     bool bad;                    /* this rank has nothing to save: no rank writes this set */
     bool unfit;                  /* the memory could not take what a rollback has brought */
     bool has_files;              /* checkpoints have files, which are read at the start alone */
+    void (*at_end)(void);        /* where ftk_compat_end() begins; NULL: nothing */
     bool starts_over;            /* the program cannot go back, and asks Should_exit about a halt */
 };
 extern struct ftk_compat ftk_compat;
@@ -136,7 +137,7 @@ void ftk_compat_ini_refuse(char *ini);
 
 /* Begin the text of an INI file: repair with the message log, where the MPI has one and
  * FTKIT_LOG_ENABLED says so; otherwise no repair.  log: whether the log is on without this
- * variable. */
+ * variable.  The text ends inside of the section recover. */
 void ftk_compat_ini_begin(char *ini, bool log);
 
 /* Whether an INI file can have this path as a value: a comment would end it. */

@@ -113,6 +113,8 @@ int ftk_compat_close(void)
 
 void ftk_compat_end(int code)
 {
+    if (ftk_compat.at_end)
+        ftk_compat.at_end();
     (void)ftk_compat_close();
     (void)MPI_Finalize(); /* the process ends in any case */
     exit(code);

@@ -96,8 +96,8 @@ void ftk_compat_ini_begin(char *ini, bool log)
 #else
     log = false;
 #endif
-    ftk_compat_ini(
-        ini, log ? "[log]\nenabled = true\nteams = rank\n" : "[recover]\nsupply = end\n");
+    ftk_compat_ini(ini,
+        log ? "[log]\nenabled = true\nteams = rank\n[recover]\n" : "[recover]\nsupply = end\n");
 }
 
 bool ftk_compat_nameable(const char *path)

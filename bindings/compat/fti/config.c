@@ -6,19 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "common/compat.h"
 #include "config.h"
 
-enum key { GLBL_DIR, CKPT_L1, CKPT_L2, CKPT_L3, CKPT_L4, GROUP_SIZE, KNOWN };
+enum key { GLBL_DIR, CKPT_L1, CKPT_L2, CKPT_L3, CKPT_L4, GROUP_SIZE, KEEP_LAST, KNOWN };
 static const char *const known[KNOWN] = { "glbl_dir", "ckpt_l1", "ckpt_l2", "ckpt_l3", "ckpt_l4",
-    "group_size" };
+    "group_size", "keep_last_ckpt" };
 /* Nothing is missing without these: hosts are looked up, helper threads take the place of heads,
  * all sets have checksums and only changes travel, and no other files are written. */
 static const char *const needless[] = { "head", "node_size", "ckpt_dir", "meta_dir", "inline_l2",
     "inline_l3", "inline_l4", "verbosity", "failure", "exec_id", "block_size", "transfer_size",
     "mpi_tag", "general_tag", "ckpt_tag", "stage_tag", "final_tag", "max_sync_intv", "max_var_id",
-    "keep_last_ckpt", "dcp_l4", "local_test", "lustre_striping_unit", "lustre_striping_factor",
+    "dcp_l4", "local_test", "lustre_striping_unit", "lustre_striping_factor",
     "lustre_striping_offset", "enable_dcp", "dcp_mode", "dcp_block_size", "dcp_stack_size",
     "h5_single_file_enable", "h5_single_file_inline", "h5_single_file_dir", "h5_single_file_keep",
     "h5_single_file_prefix", "ckpt_io", "keep_heads_alive", "fast_forward", "enable_staging" };
@@ -85,13 +86,33 @@ static bool understand(const char *path, const struct found *f, long *every, lon
     return false;
 }
 
-static void write_ini(const struct found *f, const long *every, long group, char *ini)
+/* false: a line says why. */
+static bool look_for_mark(const char *path, const struct found *f, struct ftk_fti_keep *keep)
+{
+    long last;
+    const char *dir = *f->value[GLBL_DIR] ? f->value[GLBL_DIR] : ".";
+    if (!number(path, f, KEEP_LAST, 0, 0, &last))
+        return false;
+    keep->last = last != 0;
+    if (snprintf(keep->mark, sizeof keep->mark, "%s/ftkit-fti-finished", dir)
+        >= (int)sizeof keep->mark) {
+        ftk_compat_say("glbl_dir = %s: the path is too long", dir);
+        return false;
+    }
+    keep->over = access(keep->mark, F_OK) == 0;
+    return true;
+}
+
+static void write_ini(const struct found *f, const long *every, long group,
+    const struct ftk_fti_keep *keep, char *ini)
 {
     long period = 0;
     for (int l = 1; l <= 4; l++)
         if (every[l] > 0 && (period == 0 || every[l] < period))
             period = every[l];
     ftk_compat_ini_begin(ini, true);
+    if (keep->over)
+        ftk_compat_ini(ini, "start = fresh\n");
     if (period > 0)
         ftk_compat_ini(ini, "[checkpoint]\nperiod = %ldmin\n", period);
     else /* only FTI_Checkpoint() */
@@ -105,13 +126,15 @@ static void write_ini(const struct found *f, const long *every, long group, char
             ftk_compat_say("glbl_dir = %s is no directory", f->value[GLBL_DIR]);
         ftk_compat_ini(ini, "directory = %s\n", f->value[GLBL_DIR]);
     }
-    if (every[4] > 0)
+    if (keep->last)
+        ftk_compat_ini(ini, "every = 1 sets\n");
+    else if (every[4] > 0)
         ftk_compat_ini(ini, "every = %ldmin\n", every[4]);
     else
         ftk_compat_ini(ini, "every = 1000000000 sets\n");
 }
 
-bool ftk_fti_ini(const char *path, bool said, char *ini)
+bool ftk_fti_ini(const char *path, bool said, struct ftk_fti_keep *keep, char *ini)
 {
     struct found f;
     long every[5] = { 0 }, group;
@@ -122,8 +145,8 @@ bool ftk_fti_ini(const char *path, bool said, char *ini)
     }
     if (said && *f.others)
         ftk_compat_say("%s: without effect: %s", path, f.others);
-    if (!understand(path, &f, every, &group))
+    if (!understand(path, &f, every, &group) || !look_for_mark(path, &f, keep))
         return false;
-    write_ini(&f, every, group, ini);
+    write_ini(&f, every, group, keep, ini);
     return true;
 }

@@ -6,9 +6,13 @@
  * recovers goes on at a place of its own: before the call that has written the checkpoint (at the
  * top of the loop), or behind it (at the bottom).  At the top the next call finds the protected
  * counters as they were recovered; at the bottom the loop counter has changed. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/compat.h"
 #include "config.h"
@@ -29,6 +33,8 @@ static struct {
     bool went_back;    /* in place, and the program has not asked yet */
     bool recovered;    /* the protected variables hold the checkpoint of the start */
     uint64_t messages; /* that this process had sent then */
+    struct ftk_fti_keep keep;
+    uint64_t first; /* checkpoint that rank 0 has seen in this run; 0: none */
     int ntypes;
     size_t bytes[TYPES_MOST]; /* of a type [ntypes] */
 } fti = { .ntypes = TYPES,
@@ -50,6 +56,46 @@ static bool ready(const char *call)
     return fti.open;
 }
 
+/* ---- what a run leaves to the next one ------------------------------------------------
+ * With keep_last_ckpt = 0 the run after a finished one begins anew: FTI removes its checkpoints.
+ * Here the sets stay, and a file in glbl_dir, the mark, says that they are of no use.  The mark
+ * goes when the next run has a checkpoint in files.  A relaunch by the same `ftkit run` finds the
+ * checkpoints of its run in any case. */
+
+/* On rank 0, after checkpoints, and where the process ends because the job halts. */
+static void forget_finished(void)
+{
+    ftkit_info info = { .size = sizeof info };
+    if (!fti.keep.over || ftk_compat.rank != 0 || !ftk_compat.ft
+        || ftkit_query(ftk_compat.ft, &info) != FTKIT_OK)
+        return;
+    if (fti.first == 0)
+        fti.first = info.committed;
+    if (fti.first == 0 || info.durable < fti.first)
+        return;
+    if (unlink(fti.keep.mark) != 0 && errno != ENOENT)
+        ftk_compat_say("%s: %s", fti.keep.mark, strerror(errno));
+    fti.keep.over = false;
+}
+
+/* On rank 0, behind the end: the next run begins anew. */
+static void note_finished(void)
+{
+    const int fd = open(fti.keep.mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0 || close(fd) != 0)
+        ftk_compat_say("%s: %s: the next run goes on from the last checkpoint", fti.keep.mark,
+            strerror(errno));
+}
+
+/* keep_last_ckpt = 1: a line says if the last checkpoint is not in files. */
+static void name_last(void)
+{
+    ftkit_info info = { .size = sizeof info };
+    if (fti.keep.last && ftk_compat.rank == 0 && ftkit_query(ftk_compat.ft, &info) == FTKIT_OK
+        && info.durable < info.committed)
+        ftk_compat_say("FTI_Finalize: the last checkpoint is not in files (keep_last_ckpt)");
+}
+
 /* ---- begin and end ------------------------------------------------------------------- */
 
 int FTI_Init(const char *configFile, MPI_Comm globalComm)
@@ -62,7 +108,7 @@ int FTI_Init(const char *configFile, MPI_Comm globalComm)
             FTI_NSCS, "FTI_Init", "it was called before, and is called once in a process");
     (void)MPI_Comm_rank(globalComm, &rank); /* only for lines on stderr */
     ftk_compat.rank = rank;
-    if (!ftk_fti_ini(configFile, rank == 0, ini))
+    if (!ftk_fti_ini(configFile, rank == 0, &fti.keep, ini))
         ftk_compat_ini_refuse(ini); /* the others wait in ftkit_open() */
     if (ftk_compat_open(PEER, globalComm, ini) != FTKIT_OK)
         return FTI_NSCS;
@@ -70,6 +116,7 @@ int FTI_Init(const char *configFile, MPI_Comm globalComm)
         (void)ftk_compat_close();
         return FTI_NSCS;
     }
+    ftk_compat.at_end = forget_finished;
     fti.open = true;
     return FTI_SCES;
 }
@@ -80,11 +127,15 @@ int FTI_Finalize(void)
         return FTI_NSCS;
     ftk_compat_need_restore(RESTORE);
     const int rc = ftk_compat_finish();
+    name_last();
+    forget_finished();
     fti.open = false;
     fti.over = true;
     ftk_compat_unprotect_all();
     const int closed = ftk_compat_close();
     FTI_COMM_WORLD = MPI_COMM_NULL;
+    if (ftk_compat.rank == 0 && !fti.keep.last && rc >= 0 && closed >= 0)
+        note_finished();
     return rc < 0 || closed < 0 ? FTI_NSCS : FTI_SCES;
 }
 
@@ -235,6 +286,7 @@ static int checkpoint(enum ftk_compat_due due, bool is_line, int64_t id)
     (void)ftk_compat_choose(FTK_COMPAT_ALL, NULL, 0);
     const int rc = ftk_compat_checkpoint(due, &next);
     fti.went_back = rc == FTKIT_ROLLED_BACK;
+    forget_finished();
     if (ftk_compat.wrote && !fti.went_back)
         return FTI_DONE;
     return rc < 0 ? FTI_NSCS : FTI_SCES;
@@ -274,7 +326,7 @@ int FTI_Checkpoint(int id, int level)
         return failure(FTI_NSCS, "FTI_Checkpoint", "a level is 1 to 8");
     (void)ftk_compat_recover();
     ftk_compat_need_restore(RESTORE);
-    const bool durable = level % 4 == 0;
+    const bool durable = level % 4 == 0 || fti.keep.last;
     const int rc = checkpoint(durable ? FTK_COMPAT_DURABLE : FTK_COMPAT_NOW, at_the_line(id), id);
     return rc == FTI_NSCS ? rc : FTI_DONE;
 }
