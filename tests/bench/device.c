@@ -3,6 +3,8 @@
  *   device probe            whether there is a driver, and a device; no MPI is needed
  *   device sets MIB [REPS]  sets of MIB on the device, own copies only, in steady state; bound: one
  *                           copy of these bytes into pinned memory, by all ranks at once
+ *   device apart MIB [REPS]  the longest call of ftkit_checkpoint() while sets of a line apart are
+ *                           written, with snapshots on the device; bound: the same copy
  *   device managed MIB      the time of a kernel behind a set of managed memory, and before it
  *   device lost MIB         rank 1 has MIB of the device, and is killed: its replacement needs as
  *                           much; the other ranks have 1 MiB, and sets have no more
@@ -158,6 +160,36 @@ static void sets(void)
     MUST(cuMemHostUnregister, pinned);
 }
 
+/* Of the calls between two sets, one cuts. */
+static double longest_call(void)
+{
+    ftkit_info info = { .size = sizeof info };
+    double longest = 0;
+    bench_ft(&b, ftkit_query(b.ft, &info), FTKIT_OK, "query");
+    for (const uint64_t before = info.committed; info.committed < before + 2;) {
+        add_and_wait(&b);
+        const double now = bench_time(&b, bench_checkpoint);
+        longest = now > longest ? now : longest;
+        bench_ft(&b, ftkit_query(b.ft, &info), FTKIT_OK, "query");
+    }
+    return bench_max(&b, longest);
+}
+
+static void apart(void)
+{
+    allocate(false);
+    pinned = bench_alloc(&b, b.bytes);
+    MUST(cuMemHostRegister_v2, pinned, b.bytes, 0);
+    register_bytes(b.bytes);
+    bench_ft(&b, ftkit_recover(b.ft, NULL), FTKIT_NO_SET, "recover");
+    for (int i = -2; i < b.reps; i++) { /* the first sets pin */
+        const double bound = bench_time(&b, copy_pinned), call = longest_call();
+        if (i >= 0)
+            bench_row(&b, "bytes=%zu ftkit_s=%.6f bound_s=%.6f", b.bytes, call, bound);
+    }
+    MUST(cuMemHostUnregister, pinned);
+}
+
 static void managed(void)
 {
     allocate(true);
@@ -239,14 +271,21 @@ int main(int argc, char **argv)
     b.bytes = argc > 2 ? (size_t)strtoull(argv[2], NULL, 10) * MIB : 0;
     b.reps = argc > 3 ? atoi(argv[3]) : b.reps;
     if (b.bytes == 0 || b.reps < 1) {
-        fprintf(stderr, "usage: device probe | {sets|managed|lost|fault} MIB [REPS]\n");
+        fprintf(stderr, "usage: device probe | {sets|apart|managed|lost|fault} MIB [REPS]\n");
         return 2;
     }
-    if (strcmp(mode, "sets") == 0 || strcmp(mode, "managed") == 0)
+    if (strcmp(mode, "lost") != 0 && strcmp(mode, "fault") != 0)
         bench_set("FTKIT_LEVEL_MEMORY_SCHEME", "own");
+    if (strcmp(mode, "apart") == 0) {
+        bench_set("FTKIT_LOG_ENABLED", "true");
+        bench_set("FTKIT_CHECKPOINT_LINE", "apart");
+        bench_set("FTKIT_DEVICE_SNAPSHOT", "auto");
+    }
     open_job(&argc, &argv);
     if (strcmp(mode, "sets") == 0)
         sets();
+    else if (strcmp(mode, "apart") == 0)
+        apart();
     else if (strcmp(mode, "managed") == 0)
         managed();
     else
