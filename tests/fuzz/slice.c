@@ -2,8 +2,9 @@
  * made outside of the directory.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "core/hash.h"
 #include "fuzz.h"
+
+#include "core/hash.h"
 #include "store/slice.h"
 #include "store/tree.h"
 

@@ -356,13 +356,14 @@ static void variables(void **state)
     MUST(cuMemFree_v2, managed);
 }
 
-/* The last test: no more sets are written, and those from before are right. */
+/* The last test: no more sets are written, and the one from before is right.  The driver forgets
+ * its error then, because this process has to read the set. */
 static void context_ends(void **state)
 {
     const CUdeviceptr p = allocate(BYTES);
     void *module, *kernel;
-    char self[1024] = "", command[1200], *h = filled(BYTES, 7);
-    uint64_t set;
+    char *h = filled(BYTES, 7), *want = filled(BYTES, 7);
+    uint64_t set = 0;
     (void)state;
     MUST(cuMemcpyHtoD_v2, p, h, BYTES);
     ftkit_ctx *ft = open_with_set(p, BYTES);
@@ -371,14 +372,19 @@ static void context_ends(void **state)
     MUST(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, NULL, &module, NULL);
     check_refused(ft, FTKIT_ERR_IO, "CUDA error 700|the context of the device has ended");
     close_context(&ft);
-    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-    *strrchr(self, '/') = '\0';
-    (void)snprintf(command, sizeof command, "'%s/../ftkit' verify . >verified", self);
-    assert_int_equal(system(command), 0);
     ft = open_context();
     CHECK(FTKIT_OK, ft, ftkit_register(ft, "x", h, BYTES, MPI_BYTE));
     CHECK_ERROR(FTKIT_ERR_IO, ft, "CUDA error 700", ftkit_recover(ft, &set));
     close_context(&ft);
+    *(int *)dlsym(driver, "fakecuda_sticky") = 0;
+    memset(h, SCRIBBLE, BYTES);
+    ft = open_context();
+    CHECK(FTKIT_OK, ft, ftkit_register(ft, "x", h, BYTES, MPI_BYTE));
+    CHECK(FTKIT_OK, ft, ftkit_recover(ft, &set));
+    assert_int_equal(set, 1);
+    check_bytes("x", h, want, 0, BYTES);
+    close_context(&ft);
+    free(want);
     free(h);
 }
 
