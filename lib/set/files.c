@@ -71,14 +71,16 @@ static int write_by_callback(struct files *f)
     if (rc != FTKIT_OK)
         return of(f, rc);
     (void)FTK_FAULT("files.write");
+    errno = 0;
     int bad = f->ops.write(f->arg, f->scratch.path);
+    const int err = errno;
     if (bad == 0)
         return FTKIT_OK;
-    /* the program knows that a call has failed, and seldom why */
-    if (ftk_scratch_full(&f->scratch))
+    /* the program knows that a call has failed, and seldom why; another rank may have made room */
+    if (err == ENOSPC || err == EDQUOT || ftk_scratch_full(&f->scratch))
         return ftk_fail(FTKIT_ERR_NOSPACE,
             "write() of files '%s' returned %d, and the file system of %s (files.directory) is "
-            "full",
+            "full, or was",
             f->name, bad, f->scratch.path);
     return ftk_fail(FTKIT_ERR_CALLBACK, "write() of files '%s' returned %d", f->name, bad);
 }

@@ -16,10 +16,12 @@
  *   link:      write leaves a symbolic link, which a set does not take
  *   fails:     write fails on rank 1 in its second call
  *   fills:     the same, because the file system is full
+ *   filled:    the same, and there is room again when write returns
  *   two:       two contexts, each on a part of the ranks; the results are in RESULT.0 and RESULT.1
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -163,6 +165,13 @@ static int write_files(void *arg, const char *dir)
     snprintf(a.dir, sizeof a.dir, "%s", dir);
     if (is_mode("fails") && me == 1 && ++a.writes == 2)
         return 7;
+    if (is_mode("filled") && me == 1 && ++a.writes == 2) {
+        int rc = fill(in(dir, "ballast"));
+        const int err = errno;
+        TRUE(unlink(in(dir, "ballast")) == 0);
+        errno = err;
+        return rc;
+    }
     if (is_mode("fills") && me == 1 && ++a.writes == 2)
         return fill(in(dir, "ballast"));
     int rc = mkdir(in(dir, "sub"), 0755) | mkdir(in(dir, "nothing"), 0755);
@@ -290,7 +299,8 @@ static void body(ftkit_ctx *ft, int rc)
         fprintf(stderr, "rank %d: %s: %s\n", me, ftkit_strerror(rc), ftkit_detail(ft));
         a.errors++;
         a.last_error = rc;
-        TRUE(!(is_mode("fails") || is_mode("fills")) || access(in(a.dir, "x.bin"), F_OK) != 0);
+        TRUE(!(is_mode("fails") || is_mode("fills") || is_mode("filled"))
+             || access(in(a.dir, "x.bin"), F_OK) != 0);
     }
     check_due(ft, rc);
     if (rc == FTKIT_NO_SET)
