@@ -150,7 +150,7 @@ static bool is_readable(const struct ftk_cuda *cuda, const void *from, size_t by
            && p >= first && p - first <= all && bytes <= all - (p - first);
 }
 
-/* Let the device compute sums, on a stream of the current context, which this function leaves. */
+/* Let the device compute sums, on a stream of the current context. */
 static int launch_sums(const struct ftk_driver_place *at, struct ftk_driver_stream *on,
     void *stream, ftk_cuda_address from, size_t block_bytes, size_t n, uint64_t *sums, bool *begun)
 {
@@ -167,7 +167,6 @@ static int launch_sums(const struct ftk_driver_place *at, struct ftk_driver_stre
             rc = !ftk_driver_is_lost() ? FTKIT_OK : rc;
         }
     }
-    ftk_driver_leave(at);
     return rc;
 }
 
@@ -181,7 +180,7 @@ static int begin_sums(const void *from, size_t block_bytes, size_t n, uint64_t *
         return rc;
     rc = ftk_driver_stream_of(&at, &on);
     if (rc == FTKIT_OK)
-        return launch_sums(
+        rc = launch_sums(
             &at, on, on->stream, (ftk_cuda_address)(uintptr_t)from, block_bytes, n, sums, begun);
     ftk_driver_leave(&at);
     return rc;
@@ -268,9 +267,10 @@ static int snapshot_sums(struct ftk_snapshot *s, size_t before, size_t block_byt
     struct ftk_driver_place at;
     int rc = enter_snapshot(s, &at);
     *begun = false;
-    if (rc == FTKIT_OK)
-        rc =
-            launch_sums(&at, s->on, s->of.stream, s->of.copy + before, block_bytes, n, sums, begun);
+    if (rc != FTKIT_OK)
+        return rc;
+    rc = launch_sums(&at, s->on, s->of.stream, s->of.copy + before, block_bytes, n, sums, begun);
+    ftk_driver_leave(&at);
     return rc;
 }
 

@@ -30,6 +30,7 @@
 #include "check.h"
 #include "core/ftk.h"
 #include "ftkit.h"
+#include "in_dir.h"
 
 enum { STEPS = 30, ITEMS = 60000, EVERY = 5 };
 
@@ -72,15 +73,6 @@ static double sum_of(double mine)
     double all = 0;
     (void)MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, a.comm);
     return all;
-}
-
-static const char *in(const char *dir, const char *name)
-{
-    static char path[4][4096];
-    static unsigned turn;
-    char *p = path[turn++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", dir, name);
-    return p;
 }
 
 /* The name of a file that only sets of some steps have. */

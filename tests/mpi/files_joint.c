@@ -26,10 +26,12 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "chunks.h"
 #include "core/ftk.h"
 #include "ftkit.h"
+#include "in_dir.h"
 
-enum { STEPS = 30, CHUNKS = 12, ITEMS = 5000 };
+enum { STEPS = 30 };
 #define CHUNK_BYTES ((MPI_Offset)(ITEMS * sizeof(int64_t)))
 
 static struct {
@@ -48,24 +50,9 @@ static bool is_mode(const char *mode)
     return strcmp(a.mode, mode) == 0;
 }
 
-/* The first chunk of a rank of so many. */
-static int first_of(int rank, int ranks)
-{
-    return CHUNKS * rank / ranks;
-}
-
 static int own_chunks(void)
 {
     return first_of(me + 1, n) - first_of(me, n);
-}
-
-static const char *in(const char *dir, const char *name)
-{
-    static char path[4][4096];
-    static unsigned turn;
-    char *p = path[turn++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", dir, name);
-    return p;
 }
 
 /* ---- writing --------------------------------------------------------------------------- */
@@ -175,13 +162,6 @@ static int read_files(const char *dir)
     return is_mode("mpiio") ? read_mpiio(in(dir, "state.bin")) : read_posix(in(dir, "state.bin"));
 }
 
-static int64_t sum_of(int64_t mine)
-{
-    int64_t all = 0;
-    (void)MPI_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, a.comm);
-    return all;
-}
-
 /* ---- the loop -------------------------------------------------------------------------- */
 
 /* Says an error, unless it is that of a lost rank. */
@@ -285,22 +265,6 @@ static void meet_early(void)
     EQUAL(FTKIT_ERR_STATE, ftkit_files_end(a.ft, "state", 0));
 }
 
-static void start(void)
-{
-    for (int c = 0; c < CHUNKS; c++)
-        for (int i = 0; i < ITEMS; i++)
-            a.x[c][i] = c * 1000 + i;
-}
-
-static int64_t own_sum(void)
-{
-    int64_t sum = 0;
-    for (int c = first_of(me, n); c < first_of(me + 1, n); c++)
-        for (int i = 0; i < ITEMS; i++)
-            sum += a.x[c][i] % 1000003 * (i % 13 + 1);
-    return sum;
-}
-
 static void body(int rc)
 {
     (void)note(rc);
@@ -308,7 +272,7 @@ static void body(int rc)
         TRUE(access(a.dir, F_OK) != 0 || is_mode("changes"));
     a.dir[0] = '\0';
     if (rc == FTKIT_NO_SET)
-        start();
+        start_chunks(a.x);
     if (rc == FTKIT_ROLLED_BACK)
         take_back();
     if (a.step == 0 && is_mode("errors"))
@@ -318,13 +282,7 @@ static void body(int rc)
         return;
     }
     (void)FTK_FAULT("app.step");
-    int64_t mine = 0;
-    for (int c = first_of(me, n); c < first_of(me + 1, n); c++)
-        mine += a.x[c][a.step] % 1000;
-    const int64_t mean = sum_of(mine);
-    for (int c = first_of(me, n); c < first_of(me + 1, n); c++)
-        for (int i = 0; i < ITEMS; i++)
-            a.x[c][i] = a.x[c][i] % 1000003 * 7 + mean + c;
+    step_chunks(a.comm, a.x, a.step);
     a.step++;
     give();
 }
@@ -357,7 +315,7 @@ static int set_up(void)
 
 static void write_result(const char *path)
 {
-    const int64_t sum = sum_of(own_sum()), errors = sum_of(a.errors);
+    const int64_t sum = sum_chunks(a.comm, a.x), errors = sum_of(a.comm, a.errors);
     if (me != 0)
         return;
     FILE *f = fopen(path, "w");

@@ -23,10 +23,11 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "chunks.h"
 #include "core/ftk.h"
 #include "ftkit.h"
 
-enum { STEPS = 30, CHUNKS = 12, ITEMS = 5000 };
+enum { STEPS = 30 };
 
 static struct {
     MPI_Comm comm;
@@ -46,12 +47,6 @@ static bool is_mode(const char *mode)
 static bool has_calls(void)
 {
     return !is_mode("callbacks") && !is_mode("refuses") && !is_mode("damaged-callbacks");
-}
-
-/* The first chunk of a rank of so many. */
-static int first_of(int rank, int ranks)
-{
-    return CHUNKS * rank / ranks;
 }
 
 /* Each chunk has a name and permissions of its own, which change from step to step. */
@@ -272,29 +267,6 @@ static void take_back(void)
     EQUAL(0, read_files(NULL, dir));
 }
 
-static void start(void)
-{
-    for (int c = 0; c < CHUNKS; c++)
-        for (int i = 0; i < ITEMS; i++)
-            a.x[c][i] = c * 1000 + i;
-}
-
-static int64_t sum_of(int64_t mine)
-{
-    int64_t all = 0;
-    (void)MPI_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, a.comm);
-    return all;
-}
-
-static int64_t own_sum(void)
-{
-    int64_t sum = 0;
-    for (int c = first_of(me, n); c < first_of(me + 1, n); c++)
-        for (int i = 0; i < ITEMS; i++)
-            sum += a.x[c][i] % 1000003 * (i % 13 + 1);
-    return sum;
-}
-
 static void body(int rc)
 {
     char dir[1100];
@@ -304,7 +276,7 @@ static void body(int rc)
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     if (rc == FTKIT_NO_SET)
-        start();
+        start_chunks(a.x);
     if (rc == FTKIT_ROLLED_BACK)
         take_back();
     if (a.step >= STEPS) {
@@ -313,13 +285,7 @@ static void body(int rc)
         return;
     }
     (void)FTK_FAULT("app.step");
-    int64_t mine = 0;
-    for (int c = first_of(me, n); c < first_of(me + 1, n); c++)
-        mine += a.x[c][a.step] % 1000;
-    const int64_t mean = sum_of(mine);
-    for (int c = first_of(me, n); c < first_of(me + 1, n); c++)
-        for (int i = 0; i < ITEMS; i++)
-            a.x[c][i] = a.x[c][i] % 1000003 * 7 + mean + c;
+    step_chunks(a.comm, a.x, a.step);
     a.step++;
     if (has_calls() && ftkit_due(a.ft) > 0) {
         EQUAL(FTKIT_OK, ftkit_files_begin(a.ft, "restart", dir, sizeof dir));
@@ -357,7 +323,7 @@ static int set_up(void)
 
 static void write_result(const char *path)
 {
-    const int64_t sum = sum_of(own_sum());
+    const int64_t sum = sum_chunks(a.comm, a.x);
     if (me != 0)
         return;
     FILE *f = fopen(path, "w");
