@@ -383,8 +383,8 @@ typedef struct ftkit_files {
  * Errors of ftkit_checkpoint(), after which no set is written and nothing is lost; the detail names
  * the file: FTKIT_ERR_CALLBACK: write has failed; FTKIT_ERR_NOSPACE: write has failed, and the file
  * system of files.directory is full, or errno says that it was; FTKIT_ERR_UNSUPPORTED: a symbolic
- * link, a device, a socket or a pipe; FTKIT_ERR_NAME: a path below dir of more than 255 bytes; FTKIT_ERR_STATE: a file changes
- * while it is taken; FTKIT_ERR_IO: a file cannot be read.
+ * link, a device, a socket or a pipe; FTKIT_ERR_NAME: a path below dir of more than 255 bytes;
+ * FTKIT_ERR_STATE: a file changes while it is taken; FTKIT_ERR_IO: a file cannot be read.
  * Errors of a restore: FTKIT_ERR_CALLBACK: read has failed; FTKIT_ERR_NOSPACE: files.directory is
  * full; FTKIT_ERR_FORMAT: another function has saved the region.
  */
