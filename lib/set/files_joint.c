@@ -506,14 +506,14 @@ static int check_job(const struct ftkit_ctx *ctx)
 
 int ftkit_register_joint_files(ftkit_ctx *ctx, const char *name)
 {
-    struct ftk_joint_files *f = NULL;
     int rc = ftk_region_check_new(ctx, "ftkit_register_joint_files", name);
     if (rc == FTKIT_OK)
         rc = check_job(ctx);
-    if (rc == FTKIT_OK && !(f = calloc(1, sizeof *f)))
-        rc = ftk_fail(FTKIT_ERR_NOMEM, "ftkit_register_joint_files");
     if (rc != FTKIT_OK)
         return ftk_done(ctx, rc);
+    struct ftk_joint_files *f = calloc(1, sizeof *f);
+    if (!f)
+        return ftk_done(ctx, ftk_fail(FTKIT_ERR_NOMEM, "ftkit_register_joint_files"));
     f->ctx = ctx;
     snprintf(f->name, sizeof f->name, "%s", name);
     f->place = (struct ftk_joint){ ctx->cfg.h5_dir, ctx->cfg.name, f->name };
