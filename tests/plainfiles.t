@@ -261,6 +261,8 @@ saves('relaunched with replicas', @lost, n => 8,
     env => { %end, %log, FTKIT_REPLICAS_COUNT => 2, FTKIT_LOG_TEAM_SIZE => 1 });
 saves('relaunched, four writers, compressed', @lost,
     env => { %end, FTKIT_LEVEL_HDF5_WRITERS => 4, FTKIT_LEVEL_HDF5_COMPRESS => 'deflate' });
+# in the background: a set is complete when the job is lost
 saves('relaunched, incremental sets in the background', @lost, sets => qr/\Acomplete \d+( \d+)*\z/,
-    env => { %end, %later, FTKIT_LEVEL_MEMORY_INCREMENTAL => 'on', FTKIT_LEVEL_MEMORY_SCHEME => 'xor' });
+    env => { %end, %later, FTKIT_LEVEL_MEMORY_INCREMENTAL => 'on', FTKIT_LEVEL_MEMORY_SCHEME => 'xor' },
+    fault => 'flush.complete:0:1:slow,app.step:1:18:kill2');
 done_testing();
