@@ -1,6 +1,11 @@
 /* Dividing a graph by METIS.
  *
- * SPDX-License-Identifier: BSD-3-Clause */
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * METIS (Karypis and Kumar, A fast and high quality multilevel scheme for partitioning irregular
+ * graphs, SIAM J. Sci. Comput. 20, 1998) makes parts that are nearly balanced.  While METIS works
+ * the process has handlers of METIS for SIGTERM and SIGABRT, so only the program ftkit uses METIS,
+ * and no job. */
 #include <metis.h>
 #include <stdlib.h>
 
@@ -15,17 +20,21 @@ static idx_t *copy(const int *from, size_t n)
     return to;
 }
 
-int ftk_cut_divide(const struct ftk_graph *g, int attempt, int *part)
+#define TRIES 4 /* seeds for each of the two methods of METIS */
+
+static int divide(const struct ftk_team_graph *g, int attempt, int *part)
 {
     idx_t options[METIS_NOPTIONS];
     idx_t n = g->n, one = 1, k = g->k, edges = 0;
     size_t units = (size_t)g->n, ends = (size_t)g->start[g->n];
     idx_t *start = copy(g->start, units + 1), *next = copy(g->next, ends);
-    idx_t *weight = copy(g->weight, ends), *load = copy(g->load, units);
+    idx_t *weight = copy(g->weight, ends), *load = ftk_tool_alloc(units * sizeof *load);
     idx_t *found = ftk_tool_alloc(units * sizeof *found);
     real_t *share = ftk_tool_alloc((size_t)g->k * sizeof *share);
     for (int p = 0; p < g->k; p++)
         share[p] = (real_t)g->size[p] / (real_t)g->n;
+    for (int v = 0; v < g->n; v++)
+        load[v] = 1;
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_SEED] = 1 + attempt / 2;
     options[METIS_OPTION_UFACTOR] = 1;
@@ -44,7 +53,9 @@ int ftk_cut_divide(const struct ftk_graph *g, int attempt, int *part)
     free(load);
     free(found);
     free(share);
-    if (!good)
-        ftk_tool_say("METIS cannot divide this matrix; --file FILE assesses teams of your own");
-    return good ? TOOL_OK : TOOL_FAIL;
+    return good ? FTKIT_OK
+                : ftk_fail(FTKIT_ERR_INTERNAL,
+                    "METIS cannot divide this matrix; --file FILE assesses teams of your own");
 }
+
+const struct ftk_cut_divider ftk_cut_divider = { divide, 2 * TRIES };

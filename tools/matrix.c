@@ -170,11 +170,5 @@ void ftk_matrix_free(struct ftk_matrix *m)
 
 struct ftk_cut ftk_matrix_cut(const struct ftk_matrix *m, const int *team)
 {
-    struct ftk_cut c = { 0, 0 };
-    for (size_t i = 0; i < m->npairs; i++)
-        if (team[m->pairs[i].from] != team[m->pairs[i].to]) {
-            c.messages += m->pairs[i].messages;
-            c.bytes += m->pairs[i].bytes;
-        }
-    return c;
+    return ftk_team_cut_between(m->pairs, m->npairs, team);
 }

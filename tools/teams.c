@@ -15,9 +15,9 @@ void ftk_teams_usage(FILE *out)
           "\n"
           "Propose teams for the message log: ranks that roll back together.  MATRIX is a\n"
           "file that a job with log.matrix has written.  Messages between teams are logged,\n"
-          "so ftkit looks for teams with few bytes between them, by METIS (a build without\n"
-          "METIS can only assess given teams).  The same matrix gives the same teams.  The\n"
-          "output is a file for log.team_file, with comments that say\n"
+          "so ftkit looks for teams with few bytes between them (by METIS, too, where the\n"
+          "build has METIS).  The same matrix gives the same teams.  The output is a file\n"
+          "for log.team_file, with comments that say\n"
           "\n"
           "  bytes in all            sent from one rank to another\n"
           "  bytes between teams     ... to a rank of another team: these bytes are logged\n"
@@ -40,7 +40,7 @@ void ftk_teams_usage(FILE *out)
           "\n"
           "Exit code:\n"
           "  0  the teams are written\n"
-          "  1  MATRIX or FILE cannot be read or is damaged, or there is no METIS\n"
+          "  1  MATRIX or FILE cannot be read or is damaged\n"
           "  2  usage\n",
         out);
 }
@@ -164,7 +164,7 @@ static void print_json(
 /* The wanted number of teams; 0 after a message. */
 static int teams_asked(const struct ftk_opts *o, int n, int per_node)
 {
-    int units = ftk_cut_units(n, per_node);
+    int units = ftk_team_cut_units(n, per_node);
     if (o->teams > units) {
         ftk_tool_say(
             "--teams %d: there are only %d %s", o->teams, units, per_node > 1 ? "nodes" : "ranks");
@@ -176,8 +176,7 @@ static int teams_asked(const struct ftk_opts *o, int n, int per_node)
         ftk_tool_say("--size %d is no multiple of --ranks-per-node %d", o->size, per_node);
         return 0;
     }
-    int each = o->size / per_node;
-    return units / each + (units % each != 0);
+    return ftk_team_cut_teams(n, per_node, o->size);
 }
 
 /* Check that the options are consistent.  0, or TOOL_USAGE after a message. */

@@ -81,7 +81,7 @@ static const struct word formats[] = { FTK_DURABLE_LEVELS(WORD_OF_LEVEL){ NULL, 
 static const struct word filters[] = { { "none", FTK_COMPRESS_NONE },
     { "deflate", FTK_COMPRESS_DEFLATE }, { NULL, 0 } };
 static const struct word teams[] = { { "domain", FTK_TEAMS_DOMAIN }, { "rank", FTK_TEAMS_RANK },
-    { "all", FTK_TEAMS_ALL }, { NULL, 0 } };
+    { "all", FTK_TEAMS_ALL }, { "dynamic", FTK_TEAMS_DYNAMIC }, { NULL, 0 } };
 #define DET_WORD(name, word) { #word, FTK_DETS_##name },
 static const struct word determinants[] = { FTK_DET_MODES(DET_WORD){ NULL, 0 } };
 static const struct word lines[] = { { "together", FTK_LINE_TOGETHER }, { "apart", FTK_LINE_APART },
@@ -246,8 +246,9 @@ static const struct key keys[] = {
     { "log", "enabled", AT(log_enabled), BOOL, "false", BOOL_TEXT,
         "Whether messages between teams are logged, so that only the team that has lost a "
         "rank rolls back; needs libftkit_mpi between the program and MPI." },
-    { "log", "teams", AT(log_teams), WORD(teams), "domain", "domain, rank or all",
-        "Ranks that roll back together: the ranks of a failure domain, each rank alone, all." },
+    { "log", "teams", AT(log_teams), WORD(teams), "domain", "domain, rank, all or dynamic",
+        "Ranks that roll back together: the ranks of a failure domain, each rank alone, all; or "
+        "teams of log.team_size ranks that follow the communication of the program." },
     { "log", "team_size", AT(log_team_size), INT(0, 1e6), "0", "0 to 1000000",
         "Ranks of a team, in order, instead of log.teams; 0: as log.teams says." },
     { "log", "team_list", AT(log_team_list), PATH(0), "",
@@ -255,6 +256,12 @@ static const struct key keys[] = {
         "The ranks of each team, instead of log.teams and log.team_size." },
     { "log", "team_file", AT(log_team_file), PATH(0), "", "a file, or empty",
         "The same from a file, a team on each line, as ftkit teams prints it." },
+    { "log", "reteam", AT(log_reteam), PERIOD("set"), "auto", PERIOD_TEXT("set"),
+        "With log.teams = dynamic: how often ftkit looks for better teams; auto: when a greater "
+        "share of a rank's bytes goes to other teams than at the last look." },
+    { "log", "reteam_gain", AT(log_reteam_gain), INT(1, 99), "20", "1 to 99",
+        "Percent, with log.teams = dynamic: other teams have to log so much less; auto looks when "
+        "the share between teams has grown by so much." },
     { "log", "matrix", AT(log_matrix), PATH(0), "", "a file to be written, or empty for none",
         "Messages and bytes between each pair of ranks, written by ftkit_finish(), for "
         "ftkit teams." },
@@ -1338,6 +1345,8 @@ static int check_teams(struct loader *p)
     if (c->log_team_size > 0 && (*c->log_team_list || *c->log_team_file))
         return fail_key(p, *c->log_team_list ? list : file,
             "log.team_size is not 0: only one of them can say what the teams are");
+    if (c->log_teams == FTK_TEAMS_DYNAMIC && c->log_team_size == 0)
+        return fail_key(p, key_at(AT(log_teams)), "dynamic needs log.team_size");
     if (*c->log_team_list
         && !ftk_teams_parse(c->log_team_list, strlen(c->log_team_list), false, 0, NULL, &flaw))
         return fail_key(p, list, flaw.why);

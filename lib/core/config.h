@@ -31,7 +31,7 @@ enum ftk_line { FTK_LINE_TOGETHER, FTK_LINE_APART };
 enum ftk_outputs { FTK_OUTPUT_FIRST, FTK_OUTPUT_ALL };
 enum ftk_compared { FTK_COMPARED_REGIONS, FTK_COMPARED_MESSAGES };
 enum ftk_lost_replicas { FTK_LOST_COMPARED, FTK_LOST_CLONE, FTK_LOST_REPLAY };
-enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL };
+enum ftk_teams { FTK_TEAMS_DOMAIN, FTK_TEAMS_RANK, FTK_TEAMS_ALL, FTK_TEAMS_DYNAMIC };
 enum ftk_debug { FTK_DEBUG_NONE, FTK_DEBUG_REGIONS };
 enum ftk_measure_energy { FTK_ENERGY_AUTO, FTK_ENERGY_OFF };
 enum ftk_device_fault { FTK_DEVICE_REPLACE, FTK_DEVICE_ERROR };
@@ -87,6 +87,8 @@ struct ftk_config {
     int log_team_size;                /* log.team_size = 0: by log.teams */
     char log_team_list[FTK_PATH_MAX]; /* log.team_list, "": not by a list */
     char log_team_file[FTK_PATH_MAX]; /* log.team_file, "": not by a file */
+    struct ftk_period log_reteam;     /* log.reteam = auto | N sets */
+    int log_reteam_gain;              /* log.reteam_gain = 20 percent */
     char log_matrix[FTK_PATH_MAX];    /* log.matrix, "": none */
     int line;                         /* checkpoint.line = together */
     double patience_s;                /* checkpoint.patience = 60s */

@@ -171,6 +171,8 @@ static void look_at_replicas(const struct sense *s)
         wrong = "replicas need log.determinants = node or refuse";
     else if (*c->log_team_list || *c->log_team_file)
         wrong = "replicas need log.teams or log.team_size, not a list of teams";
+    else if (c->log_teams == FTK_TEAMS_DYNAMIC)
+        wrong = "replicas need teams that stay the same, not log.teams = dynamic";
     else if (c->line == FTK_LINE_APART)
         wrong = "replicas need checkpoint.line = together: they are compared when all have the set";
     if (wrong)
@@ -182,7 +184,7 @@ static void look_at_replicas(const struct sense *s)
 static void look_at_log(const struct sense *s)
 {
     const size_t keys[] = { AT(log_teams), AT(log_team_size), AT(log_team_list), AT(log_team_file),
-        AT(log_matrix), AT(log_dets), AT(log_check), AT(log_contexts), AT(log_memory),
+        AT(log_reteam), AT(log_reteam_gain), AT(log_matrix), AT(log_dets), AT(log_check), AT(log_contexts), AT(log_memory),
         AT(log_dir) };
     const struct ftk_config *c = s->cfg;
     if (c->line == FTK_LINE_APART && !c->log_enabled)
@@ -198,6 +200,14 @@ static void look_at_log(const struct sense *s)
             idle(s, "without effect: log.enabled is false; use ftkit run --log", keys[i]);
         return;
     }
+    if (c->log_teams == FTK_TEAMS_DYNAMIC) {
+        if (c->line == FTK_LINE_APART)
+            s->say(s->arg, FTK_SENSE_WRONG, AT(log_teams),
+                "dynamic needs checkpoint.line = together: other teams begin where all ranks meet");
+        return;
+    }
+    idle(s, "without effect: log.teams is not dynamic", AT(log_reteam));
+    idle(s, "without effect: log.teams is not dynamic", AT(log_reteam_gain));
     if (c->log_team_size > 0 || *c->log_team_list || *c->log_team_file)
         idle(s, "without effect: another key of [log] says what the teams are", AT(log_teams));
 }

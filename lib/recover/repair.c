@@ -77,13 +77,17 @@ static int know_programs(struct ftk_attempt *a, struct ftk_plan_rules *rules)
  * not know, and whether the determinants of the lost ranks are lost, too. */
 static int know_teams(struct ftk_attempt *a, struct ftk_plan_rules *rules)
 {
-    int root = 0;
+    int root = -1;
     for (int i = 0; i < a->census.n; i++)
         if (a->census.entries[i].local_error != 0)
             return FTKIT_OK; /* the plan will end the job; the process with it may have no log */
-    while (root < a->census.n && a->census.entries[root].rank < 0)
-        root++;
-    if (root == a->census.n || !ftk_log_of(a->ctx))
+    for (int i = 0; i < a->census.n; i++) {
+        const struct ftk_census_entry *e = &a->census.entries[i];
+        /* the newest set may have begun other teams */
+        if (e->rank >= 0 && (root < 0 || e->committed > a->census.entries[root].committed))
+            root = i;
+    }
+    if (root < 0 || !ftk_log_of(a->ctx))
         return FTKIT_OK; /* at an opening no process has a team yet */
     int n = a->census.entries[root].nranks;
     int *lost = lost_ranks(&a->census, n);

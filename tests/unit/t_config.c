@@ -57,6 +57,8 @@ STORES(h5_compress, FTK_COMPRESS_DEFLATE)
 STORES(files_plain, false)
 STORES(log_enabled, true)
 STORES(log_teams, FTK_TEAMS_RANK)
+STORES(log_reteam, ((struct ftk_period){ .kind = FTK_PERIOD_COUNT, .value = 7 }))
+STORES(log_reteam_gain, 35)
 STORES(log_dets, FTK_DETS_RELAXED)
 STORES(log_check, false)
 STORES(log_contexts, 33)
@@ -222,6 +224,8 @@ static const struct sample {
     { "log", "team_size", "4", "FTKIT_LOG_TEAM_SIZE", put_log_team_size },
     { "log", "team_list", "0-3,8 4-7", "FTKIT_LOG_TEAM_LIST", put_log_team_list },
     { "log", "team_file", "my teams.txt", "FTKIT_LOG_TEAM_FILE", put_log_team_file },
+    { "log", "reteam", "7 sets", "FTKIT_LOG_RETEAM", put_log_reteam },
+    { "log", "reteam_gain", "35", "FTKIT_LOG_RETEAM_GAIN", put_log_reteam_gain },
     { "log", "matrix", "matrix.csv", "FTKIT_LOG_MATRIX", put_log_matrix },
     { "log", "determinants", "relaxed", "FTKIT_LOG_DETERMINANTS", put_log_dets },
     { "log", "check", "false", "FTKIT_LOG_CHECK", put_log_check },
@@ -284,6 +288,8 @@ static struct ftk_config defaults(void)
         .files_plain = true,
         .replicas = 1,
         .log_teams = FTK_TEAMS_DOMAIN,
+        .log_reteam = { .kind = FTK_PERIOD_AUTO, .value = 0 },
+        .log_reteam_gain = 20,
         .log_dets = FTK_DETS_NODE,
         .log_check = true,
         .log_contexts = 16,
@@ -342,6 +348,8 @@ static void assert_same(const struct ftk_config *a, const struct ftk_config *b)
     assert_int_equal(a->replica_lost, b->replica_lost);
     assert_int_equal(a->log_teams, b->log_teams);
     assert_int_equal(a->log_team_size, b->log_team_size);
+    assert_period(&a->log_reteam, &b->log_reteam);
+    assert_int_equal(a->log_reteam_gain, b->log_reteam_gain);
     assert_int_equal(a->log_dets, b->log_dets);
     assert_int_equal(a->log_check, b->log_check);
     assert_int_equal(a->log_contexts, b->log_contexts);

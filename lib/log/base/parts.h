@@ -37,6 +37,7 @@
     X(vcomm)      /* vcomm/vcomm.c: communicators */                                               \
     X(drained)    /* recovery/drain.c: messages in flight */                                       \
     X(matrix)     /* recovery/matrix.c: messages to each rank */                                   \
+    X(reteam)     /* recovery/reteam.c: teams that follow the program */                           \
     X(det)        /* determinant/det.c: determinants */                                            \
     X(unexp)      /* payload/unexpected.c: unexpected and matched messages */                      \
     X(set_up_log) /* payload/unexpected.c: the set-up log */                                       \

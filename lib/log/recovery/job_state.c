@@ -10,6 +10,7 @@
 #include "log/base/plane.h"
 #include "log/recovery/recovery.h"
 #include "set/checkpoint.h"
+#include "reteam.h"
 #include "state.h"
 #include "steps.h"
 
@@ -32,7 +33,9 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
 {
     const struct ftk_sure all = { s, NULL, "sharing the teams" };
     struct ftk_log *l = &ftk_log;
-    enum { LEADER = 3, FIRST = 4 }; /* all_rolled_back, epoch id, leader, then the tables */
+    /* all_rolled_back, epoch id, leader, the set that has begun the teams, then the tables */
+    enum { LEADER = 3, BEGUN = 4, FIRST = 6 };
+    uint64_t begun;
     int *word = calloc(3 * (size_t)n + FIRST, sizeof *word);
     if (!word)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
@@ -41,7 +44,10 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     word[LEADER] = l->epoch.leader;
     size_t bytes = (size_t)n * sizeof *word;
     if (ftk_teams() && l->node && l->home) {
-        memcpy(word + FIRST, ftk_teams(), bytes);
+        const uint64_t newest =
+            ctx->repair.announced > ctx->committed ? ctx->repair.announced : ctx->committed;
+        memcpy(word + FIRST, ftk_teams_at(newest, &begun), bytes);
+        memcpy(word + BEGUN, &begun, sizeof begun);
         memcpy(word + FIRST + n, l->node, bytes);
         memcpy(word + FIRST + n + n, l->home, bytes);
     }
@@ -49,11 +55,12 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     if (rc == FTKIT_OK) {
         uint64_t id;
         memcpy(&id, word + 1, sizeof id);
+        memcpy(&begun, word + BEGUN, sizeof begun);
         ftk_epoch_replaced((unsigned)word[0], id);
         ftk_epoch_lead(word[LEADER]);
     }
     if (rc == FTKIT_OK)
-        rc = ftk_teams_take(word + FIRST, n);
+        rc = ftk_teams_take(word + FIRST, n, begun);
     if (!l->node)
         l->node = malloc(bytes);
     if (!l->home)
@@ -197,6 +204,8 @@ static int prepare(const struct ftk_log_repair *r)
 {
     if (r->fresh) {
         int rc = make_home(r);
+        if (rc == FTKIT_OK)
+            rc = ftk_reteam_check(ftk_log.ctx, ftk_log.home, r->n);
         return rc == FTKIT_OK ? ftk_teams_make(r) : rc;
     }
     return ftk_teams() ? share(r) : ftk_fail(FTKIT_ERR_INTERNAL, "no teams");

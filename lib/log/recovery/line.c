@@ -17,6 +17,7 @@
 #include "set/clone.h"
 #include "set/policy.h"
 #include "draining.h"
+#include "reteam.h"
 #include "state.h"
 #include "steps.h"
 
@@ -198,6 +199,9 @@ static int drain(struct ftk_chan *ch)
 int ftk_line_drain(struct ftk_chan *ch)
 {
     int rc = drain(ch);
+    /* an error of this rank alone comes with the vote: the other ranks are here */
+    if (rc != FTKIT_ERR_PEER && ftk_reteam_meet(ch) != FTKIT_OK)
+        rc = FTKIT_ERR_PEER;
     if (rc == FTKIT_OK)
         rc = ftk_alone_check();
     /* a rank whose plane stands still gets the requests of its sibling */

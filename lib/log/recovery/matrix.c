@@ -18,8 +18,6 @@
 #include "log/base/plane.h"
 #include "store/file.h"
 
-enum { ROW_WORDS = 3 };
-
 /* ---- the row of this rank ------------------------------------------------------------ */
 
 /* Until the first line there is none: the line begins it. */
@@ -66,8 +64,8 @@ static int load(const struct ftk_section *in)
     if (!ftk_log_is_rolling_back() && !ftk_log_replays_setup())
         return FTKIT_OK;
     clear();
-    for (const uint64_t *w = in->w; w < in->end; w += ROW_WORDS) {
-        if (in->end - w < ROW_WORDS || w[0] >= (uint64_t)ftk_log_plane_size())
+    for (const uint64_t *w = in->w; w < in->end; w += FTK_ROW_WORDS) {
+        if (in->end - w < FTK_ROW_WORDS || w[0] >= (uint64_t)ftk_log_plane_size())
             return ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: the matrix is damaged");
         struct ftk_peer *p = ftk_peer(ftk_log_from_plane((int)w[0]));
         p->messages = w[1];
@@ -115,21 +113,31 @@ static void print_head(FILE *f, const struct ftkit_ctx *ctx)
         ctx->cfg.name, ctx->nranks, ctx->policy.calls);
 }
 
-static void print_row(FILE *f, int from, const uint64_t *row)
+struct writing {
+    uint64_t *row; /* of any rank */
+    FILE *f;       /* rank 0: the text */
+    char *text;
+    size_t bytes;
+    uint64_t pairs;
+};
+
+static void print_row(void *arg, int from, const uint64_t *row)
 {
+    struct writing *out = arg;
     const uint64_t *w = row + 1;
     const int first = from - from % ftk_log_plane_size();
-    for (uint64_t i = 0; i < row[0]; i++, w += ROW_WORDS)
-        fprintf(f, "%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", from, (uint64_t)first + w[0], w[1],
-            w[2]);
+    for (uint64_t i = 0; i < row[0]; i++, w += FTK_ROW_WORDS)
+        fprintf(out->f, "%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", from, (uint64_t)first + w[0],
+            w[1], w[2]);
+    out->pairs += row[0];
 }
 
-/* Rank 0 has the rows one after the other, so that it needs memory for one and the text. */
-static int collect(struct ftk_chan *ch, FILE *f, uint64_t *row, int words, uint64_t *pairs)
+/* Rank 0 has the rows one after the other, so that it needs memory for one. */
+static int receive_rows(struct ftk_chan *ch, uint64_t *row,
+    void (*take)(void *arg, int from, const uint64_t *row), void *arg)
 {
-    *pairs = row[0];
-    print_head(f, ch->ctx);
-    print_row(f, 0, row);
+    const int words = 1 + FTK_ROW_WORDS * ch->ctx->nranks;
+    take(arg, 0, row);
     for (int r = 1; r < ch->ctx->nranks; r++) {
         MPI_Request req;
         (void)FTK_FAULT("matrix.collect");
@@ -138,8 +146,7 @@ static int collect(struct ftk_chan *ch, FILE *f, uint64_t *row, int words, uint6
                                : ftk_chan_break(ch, rc, "communication matrix");
         if (rc != FTKIT_OK)
             return rc;
-        *pairs += row[0];
-        print_row(f, r, row);
+        take(arg, r, row);
     }
     return FTKIT_OK;
 }
@@ -147,26 +154,23 @@ static int collect(struct ftk_chan *ch, FILE *f, uint64_t *row, int words, uint6
 static int send_row(struct ftk_chan *ch, const uint64_t *row)
 {
     MPI_Request req;
-    int words = 1 + ROW_WORDS * (int)row[0];
+    int words = 1 + FTK_ROW_WORDS * (int)row[0];
     (void)FTK_FAULT("matrix.send");
     int rc = PMPI_Isend(row, words, MPI_UINT64_T, 0, FTK_TAG_MATRIX, ch->comm, &req);
     return rc == MPI_SUCCESS ? ftk_chan_wait(ch, &req, 1, "communication matrix")
                              : ftk_chan_break(ch, rc, "communication matrix");
 }
 
-struct writing {
-    uint64_t *row; /* [words] */
-    int words;     /* of the longest row */
-    FILE *f;       /* rank 0: the text */
-    char *text;
-    size_t bytes;
-};
+int ftk_matrix_collect(struct ftk_chan *ch, uint64_t *row,
+    void (*take)(void *arg, int from, const uint64_t *row), void *arg)
+{
+    return ch->ctx->rank == 0 ? receive_rows(ch, row, take, arg) : send_row(ch, row);
+}
 
 /* Allocate all memory first, so that later no rank waits for one without memory. */
 static int prepare(const struct ftkit_ctx *ctx, struct writing *w)
 {
-    w->words = 1 + ROW_WORDS * ctx->nranks;
-    w->row = malloc((size_t)w->words * sizeof *w->row);
+    w->row = malloc((1 + FTK_ROW_WORDS * (size_t)ctx->nranks) * sizeof *w->row);
     if (ctx->rank == 0)
         w->f = open_memstream(&w->text, &w->bytes);
     return w->row && (w->f || ctx->rank != 0) ? FTKIT_OK
@@ -176,9 +180,9 @@ static int prepare(const struct ftkit_ctx *ctx, struct writing *w)
 /* On rank 0.  An error of the file is reported here, and is no error of the other ranks. */
 static int write_file(struct ftk_chan *ch, struct writing *w)
 {
-    uint64_t pairs = 0;
-    int rc = collect(ch, w->f, w->row, w->words, &pairs);
-    fprintf(w->f, "# end: %" PRIu64 " pairs\n", pairs);
+    print_head(w->f, ch->ctx);
+    int rc = ftk_matrix_collect(ch, w->row, print_row, w);
+    fprintf(w->f, "# end: %" PRIu64 " pairs\n", w->pairs);
     bool bad = ferror(w->f) != 0;
     bad |= fclose(w->f) != 0;
     w->f = NULL;
@@ -223,7 +227,7 @@ int ftk_matrix_save(struct ftkit_ctx *ctx, struct ftk_chan *ch)
     if (rc == FTKIT_OK && w.row) {
         w.row[0] = row_length();
         (void)write_row(w.row + 1);
-        rc = ctx->rank == 0 ? write_file(ch, &w) : send_row(ch, w.row);
+        rc = ctx->rank == 0 ? write_file(ch, &w) : ftk_matrix_collect(ch, w.row, print_row, &w);
         /* all ranks wait until the file is written: rank 0 may still be lost */
         rc = ftk_agree(ch, rc, "communication matrix");
     } else if (rc != FTKIT_ERR_PEER && ctx->rank == 0) {
@@ -248,7 +252,7 @@ static void pass_line(enum ftk_pass kind, bool first)
 
 static size_t words(void)
 {
-    return ROW_WORDS * row_length();
+    return FTK_ROW_WORDS * row_length();
 }
 
 const struct ftk_part ftk_part_matrix = { .start = start,

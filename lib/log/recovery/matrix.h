@@ -11,6 +11,14 @@
 
 #include "log/log.h"
 
+/* A row: row[0] pairs, then of each pair: to, messages, bytes. */
+enum { FTK_ROW_WORDS = 3 };
+
+/* Collective over ch.  Rank 0 takes the rows of all ranks in the order of the ranks.  row: of this
+ * rank; on rank 0 it has room for a pair with each rank, and is overwritten. */
+int ftk_matrix_collect(struct ftk_chan *ch, uint64_t *row,
+    void (*take)(void *arg, int from, const uint64_t *row), void *arg);
+
 /* log_ops.h: matrix. */
 int ftk_matrix_save(struct ftkit_ctx *ctx, struct ftk_chan *ch);
 

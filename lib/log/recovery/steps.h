@@ -25,9 +25,16 @@ int ftk_drain_late(bool *all);
 
 /* Collective over r->act, at an opening: make the table by the configuration. */
 int ftk_teams_make(const struct ftk_log_repair *r);
-/* team [n] is the table in force from now on; n is the number of ranks.  FTKIT_ERR_NOMEM: the
- * table in force is the one before. */
-int ftk_teams_take(const int *team, int n);
+/* In a repair a survivor shares its table: team [n] is the table in force from now on; n is the
+ * number of ranks.  from: the set that has begun it.  FTKIT_ERR_NOMEM: the table in force is the
+ * one before. */
+int ftk_teams_take(const int *team, int n, uint64_t from);
+/* The set is committed, and team [n] is in force from now on; team is allocated, and belongs to
+ * this file from now on. */
+void ftk_teams_change(int *team, uint64_t set);
+/* The table in force when set is the newest one that is committed, and the set that has begun that
+ * table; 0: an earlier one. */
+const int *ftk_teams_at(uint64_t set, uint64_t *from);
 void ftk_teams_close(void);
 
 /* ---- quiesce.c ----------------------------------------------------------------------- */

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The table is made at an opening.  In a repair each process takes the table of a survivor, which
- * is the same.  Other files read the table by ftk_teams() and ftk_log_crosses(). */
+ * The table is made at an opening.  With log.teams = dynamic a set may begin another one
+ * (reteam.c).  In a repair each process takes the table of a survivor that knows the newest set.
+ * Other files read the table by ftk_teams() and ftk_log_crosses(). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,10 @@
 #include "steps.h"
 
 static int *table; /* [n] */
+/* The table before: the ranks that know the set begun_by may be lost in a repair, and then the line
+ * is an earlier one. */
+static int *before; /* [n], NULL: none */
+static uint64_t begun_by;
 
 static void set_table(int *team)
 {
@@ -26,19 +31,48 @@ const int *ftk_teams(void)
     return ftk_log.team;
 }
 
-int ftk_teams_take(const int *team, int n)
+static void keep_before(int *team)
+{
+    free(before);
+    before = team;
+}
+
+int ftk_teams_take(const int *team, int n, uint64_t set)
 {
     int *own = malloc((size_t)n * sizeof *own);
     if (!own)
         return ftk_fail(FTKIT_ERR_NOMEM, "teams");
     memcpy(own, team, (size_t)n * sizeof *own);
+    if (set > begun_by) {
+        ftk_teams_change(own, set);
+        return FTKIT_OK;
+    }
+    if (set < begun_by)
+        keep_before(NULL);
+    begun_by = set;
     set_table(own);
     return FTKIT_OK;
+}
+
+void ftk_teams_change(int *team, uint64_t set)
+{
+    keep_before(table);
+    ftk_log.team = table = team;
+    begun_by = set;
+}
+
+const int *ftk_teams_at(uint64_t set, uint64_t *begun)
+{
+    const bool known = set >= begun_by || !before;
+    *begun = known ? begun_by : 0;
+    return known ? table : before;
 }
 
 void ftk_teams_close(void)
 {
     set_table(NULL);
+    keep_before(NULL);
+    begun_by = 0;
 }
 
 /* Teams that are written down are known to whoever opened the context with the first processes;
@@ -85,10 +119,13 @@ int ftk_teams_make(const struct ftk_log_repair *r)
     int rc = share_largest(r, team);
     if (rc == FTKIT_OK && team[0] < 0)
         rc = ftk_fail(FTKIT_ERR_LOST, "all ranks that knew the teams are lost");
-    if (rc == FTKIT_OK)
+    if (rc == FTKIT_OK) {
         set_table(team);
-    else
+        keep_before(NULL);
+        begun_by = 0;
+    } else {
         free(team);
+    }
     return rc;
 }
 
