@@ -31,6 +31,7 @@
     X(over)       /* base/runtime.c: the handle of a send that is complete at once */              \
     X(differs)    /* base/figures.c: differences between a replay and the first execution */       \
     X(slog)       /* payload/sender_log.c: log entries */                                          \
+    X(same)       /* payload/same.c: log entries that share their bytes */                         \
     X(channels)   /* payload/channel.c: what has come, what need not be sent again */              \
     X(points)     /* recovery/suppress.c: suppression points under way */                          \
     X(replay)     /* recovery/recovery.c: other ranks replay */                                    \

@@ -35,6 +35,7 @@ _Static_assert(EXTRA_FIRST + (FTK_LOG_EXTRAS - 1) * EXTRA_PERSISTENT < INT32_MAX
 #define SMALL_BCAST 512 /* bytes of a broadcast without a schedule */
 
 static struct ftk_coll *first_coll, *last_coll; /* under way */
+static uint64_t fences;                         /* numbers of struct ftk_coll.fence so far */
 
 /* ---- tags ---------------------------------------------------------------------------- */
 
@@ -154,10 +155,13 @@ static bool begin_message(const struct ftk_step *s, struct ftk_vcomm *vc, struct
         .state = FTK_REQ_POSTED,
         .real = real,
     };
-    if (sent)
+    if (sent) {
         ftk_queue_append(q);
-    else
-        *error = ftk_req_begin(q);
+        return true;
+    }
+    ftk_slog_fence(c ? c->fence : 0);
+    *error = ftk_req_begin(q);
+    ftk_slog_fence(0);
     return true;
 }
 
@@ -216,6 +220,8 @@ static void run_steps(struct ftk_coll *c)
             local(c, s);
         else if (s->kind == FTK_STEP_FENCE && !fence_reached(c))
             return;
+        else if (s->kind == FTK_STEP_FENCE)
+            c->fence = ++fences;
     }
     if (fence_reached(c))
         finish_coll(c, c->error);
@@ -277,6 +283,7 @@ static void begin_open(struct ftk_coll *c, const struct ftk_coll_progress *p)
 {
     c->at = p->at;
     c->open = c->first = 0;
+    c->fence = ++fences;
     c->error = p->error;
     for (size_t i = p->first; i < p->at; i++) {
         if (p->open[i - p->first])
@@ -326,6 +333,7 @@ int ftk_coll_begin(struct ftk_req *r)
     c->owner = r;
     c->error = c->too_long ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     c->at = c->open = c->first = 0;
+    c->fence = ++fences;
     if (!c->persistent && !ftk_log_is_rolling_back())
         take_number(c);
     if (ftk_log_is_rolling_back()) {
@@ -375,6 +383,7 @@ static void close_colls(void)
 {
     ftk_coll_free_memory();
     ftk_schedule_close();
+    fences = 0;
 }
 
 /* ---- small broadcasts -------------------------------------------------------------------

@@ -72,6 +72,7 @@ struct ftk_coll {
     struct ftk_step *steps; /* [nsteps] */
     size_t nsteps, room;
     size_t at;            /* the next step */
+    uint64_t fence;       /* number of the steps since the last fence, among all collectives */
     struct ftk_req *reqs; /* [nreqs] begun since the last fence: first .. open - 1 */
     size_t nreqs, open, first;
     size_t used;            /* of arena */

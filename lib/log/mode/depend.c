@@ -180,7 +180,7 @@ static size_t write_deps(int tag)
 static int log_deps(struct ftk_entry *e)
 {
     size_t words = write_deps(ftk_context_wire(e->context, e->tag));
-    e->deps = ftk_slog_words(words);
+    e->deps = ftk_slog_room(words * sizeof *e->deps);
     if (!e->deps)
         return MPI_ERR_NO_MEM;
     e->deps_words = words;

@@ -13,7 +13,7 @@ struct ftkit_ctx;
 
 /* ---- logged and unexpected messages -------------------------------------------------- */
 
-/* A message in the sender-based log; its bytes follow. */
+/* A message in the sender-based log; its bytes follow, or those of struct ftk_away. */
 struct ftk_entry {
     struct ftk_entry *next; /* to the same rank, in the order of sending */
     MPI_Request real;       /* the MPI's, while it sends; or MPI_REQUEST_NULL */
@@ -22,13 +22,25 @@ struct ftk_entry {
     int context, tag;
     bool sync;
     bool unsent;         /* its request is held back */
+    bool away;           /* its bytes are elsewhere: FTK_AWAY of them, or more */
     uint32_t generation; /* cuts of this rank before it */
     uint64_t *deps; /* [deps_words] dependency vector, sent before it (mode/depend.c), or NULL */
     size_t deps_words;
 };
+
+#define FTK_AWAY 1024 /* bytes of a message that may share them with others */
+
+/* Behind an entry: where its bytes are. */
+struct ftk_away {
+    char *data; /* [bytes], of this entry and of others (payload/same.c); NULL: not kept yet */
+};
+static inline struct ftk_away *ftk_entry_away(struct ftk_entry *e)
+{
+    return (struct ftk_away *)(void *)(e + 1);
+}
 static inline char *ftk_entry_data(struct ftk_entry *e)
 {
-    return (char *)(e + 1);
+    return e->away ? ftk_entry_away(e)->data : (char *)(e + 1);
 }
 
 /* An unexpected message: it has arrived, and the program has not received it yet. */
@@ -95,11 +107,17 @@ struct ftk_suppress {
 
 /* ---- payload/: the sender-based log, unexpected messages, channels ------------------- */
 
-/* A new entry, behind the others to dest (struct ftk_peer); its bytes are the caller's to write.
- * NULL: no memory. */
+/* A new entry, behind the others to dest (struct ftk_peer), without its bytes.  NULL: no memory. */
 struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes);
+/* payload/same.c.  Keep the bytes of an entry: count items of a type.  MPI codes. */
+int ftk_slog_keep(struct ftk_entry *e, const void *buf, int count, MPI_Datatype type);
+/* Whether there is memory for so many bytes: then the next ftk_slog_keep() finds it. */
+bool ftk_slog_reserve(size_t bytes);
+/* Until the next call: sends of the collective between two fences, which have one number.  Messages
+ * of one buffer have the same bytes.  0: other sends. */
+void ftk_slog_fence(uint64_t number);
 uint32_t ftk_slog_generation(void); /* of new entries: cuts of this rank so far */
-uint64_t *ftk_slog_words(size_t n); /* live as long as the entries; NULL: no memory */
+void *ftk_slog_room(size_t bytes);  /* lives as long as the entries; NULL: no memory */
 void ftk_slog_drop_last(int dest);  /* the last entry to dest, which could not be sent */
 /* payload/messages.c.  If replicas compare their messages: note the hash of an entry whose bytes
  * are in place. */

@@ -1,4 +1,4 @@
-/* The sender-based log: entries in chunks of memory or of files.
+/* The sender-based log: entries, and the bytes of long ones, in chunks of memory or of files.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -39,11 +39,11 @@ struct chunk {
 static struct chunk *chunks;         /* with entries, first the one that is being filled */
 static struct chunk *empty[CLASSES]; /* by size */
 static size_t chunk_bytes;           /* of all chunks */
-static size_t used_bytes;            /* of entries with their heads, since the line */
+static size_t used_bytes;            /* of entries and copies, with their heads, since the line */
 static bool warned;                  /* that there is no file: once */
 
 static struct {
-    size_t bytes;        /* of all entries, with their dependency vectors */
+    size_t bytes;        /* of messages, each copy once, and of dependency vectors */
     uint32_t generation; /* cuts of this rank so far */
     uint64_t spilled;    /* bytes of files that the log has taken */
     uint64_t logged_messages, logged_bytes;
@@ -168,14 +168,51 @@ static struct chunk *new_chunk(size_t bytes)
     return c;
 }
 
+static void push_empty(struct chunk *c)
+{
+    struct chunk **at = empty_of(sizeof *c + c->room);
+    c->used = 0;
+    c->next = *at;
+    *at = c;
+}
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 15) & ~(size_t)15;
+}
+
+/* The size of a new chunk for so many bytes; *is_long: it has no other entries. */
+static size_t size_for(size_t bytes, bool *is_long)
+{
+    size_t common = common_size();
+    *is_long = bytes > common / LONG_SHARE;
+    return *is_long ? chunk_size(sizeof(struct chunk) + bytes) : common;
+}
+
+static bool has_room(size_t bytes)
+{
+    return chunks && chunks->room - chunks->used >= bytes;
+}
+
+bool ftk_slog_reserve(size_t bytes)
+{
+    bool is_long;
+    bytes = rounded(bytes);
+    if (has_room(bytes))
+        return true;
+    struct chunk *c = new_chunk(size_for(bytes, &is_long));
+    if (c)
+        push_empty(c);
+    return c != NULL;
+}
+
 static void *take_room(size_t bytes)
 {
-    bytes = (bytes + 15) & ~(size_t)15;
+    bytes = rounded(bytes);
     used_bytes += bytes;
-    if (!chunks || chunks->room - chunks->used < bytes) {
-        size_t common = common_size();
-        bool is_long = bytes > common / LONG_SHARE;
-        struct chunk *c = new_chunk(is_long ? chunk_size(sizeof *c + bytes) : common);
+    if (!has_room(bytes)) {
+        bool is_long;
+        struct chunk *c = new_chunk(size_for(bytes, &is_long));
         if (!c)
             return NULL;
         /* a long entry does not end the chunk that is being filled */
@@ -206,10 +243,7 @@ static void forget_chunks(struct chunk **list, bool all)
             free_chunk(c);
             continue;
         }
-        struct chunk **at = empty_of(sizeof *c + c->room);
-        c->used = 0;
-        c->next = *at;
-        *at = c;
+        push_empty(c);
     }
 }
 
@@ -232,21 +266,25 @@ int64_t ftk_slog_calls_left(const struct ftkit_ctx *ctx, bool emptied)
 
 struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes)
 {
-    struct ftk_entry *e = take_room(sizeof *e + bytes);
+    const bool away = bytes >= FTK_AWAY;
+    struct ftk_entry *e = take_room(sizeof *e + (away ? sizeof(struct ftk_away) : bytes));
     if (!e)
         return NULL;
     *e = (struct ftk_entry){ .real = MPI_REQUEST_NULL,
         .bytes = bytes,
         .context = context,
         .tag = tag,
+        .away = away,
         .generation = slog.generation };
+    if (away)
+        *ftk_entry_away(e) = (struct ftk_away){ NULL };
     struct ftk_peer *p = ftk_peer(dest);
     if (p->last)
         p->last->next = e;
     else
         p->first = e;
     p->last = e;
-    slog.bytes += bytes;
+    slog.bytes += away ? 0 : bytes;
     slog.logged_messages++;
     slog.logged_bytes += bytes;
     return e;
@@ -257,12 +295,12 @@ uint32_t ftk_slog_generation(void)
     return slog.generation;
 }
 
-uint64_t *ftk_slog_words(size_t n)
+void *ftk_slog_room(size_t bytes)
 {
-    uint64_t *w = take_room(n * sizeof *w);
-    if (w)
-        slog.bytes += n * sizeof *w;
-    return w;
+    void *p = take_room(bytes);
+    if (p)
+        slog.bytes += bytes;
+    return p;
 }
 
 void ftk_slog_drop_last(int dest)
@@ -280,7 +318,8 @@ void ftk_slog_drop_last(int dest)
     else
         p->first = NULL;
     p->last = previous;
-    slog.bytes -= last->bytes + last->deps_words * sizeof *last->deps;
+    /* bytes that are away stay: other entries may have them */
+    slog.bytes -= (last->away ? 0 : last->bytes) + last->deps_words * sizeof *last->deps;
     slog.logged_messages--;
     slog.logged_bytes -= last->bytes;
 }

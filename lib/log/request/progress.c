@@ -119,13 +119,15 @@ static int wait_until_sent(struct ftk_req *r)
     return ftk_req_wait(r);
 }
 
+_Static_assert(SMALL < FTK_AWAY, "the bytes of a small message follow its entry");
+
 /* Log a small message and send the log entry.  Not inline: sends inside a team are faster then. */
 __attribute__((noinline)) static int log_small(
     const void *buf, int count, const struct ftk_dtype *f, int world, int tag, int context)
 {
     const size_t bytes = (size_t)count * (size_t)f->bytes;
     struct ftk_entry *e = ftk_slog_new(world, context, tag, bytes);
-    int rc = e ? ftk_dtype_pack_known(f, buf, count, ftk_entry_data(e), bytes) : MPI_ERR_NO_MEM;
+    int rc = e ? ftk_dtype_pack_known(f, buf, count, e + 1, bytes) : MPI_ERR_NO_MEM;
     if (rc == MPI_SUCCESS) {
         ftk_slog_seal(e);
         rc = ftk_send_entry(e, world);

@@ -192,7 +192,7 @@ static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
 {
     ftk_status_empty(&r->status);
     r->send.entry = e;
-    int rc = post_send(r);
+    int rc = ftk_slog_reserve(e->bytes) ? post_send(r) : MPI_ERR_NO_MEM;
     if (rc != MPI_SUCCESS && !ftk_log_is_failure(rc)) {
         ftk_slog_drop_last(r->peer);
         r->send.entry = NULL;
@@ -203,9 +203,8 @@ static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
         ftk_log_note_failure();
     }
     ftk_queue_append(r);
-    rc = ftk_dtype_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), e->bytes);
-    ftk_slog_seal(e);
-    return rc; /* MPI_SUCCESS: the MPI has just accepted the type */
+    /* MPI_SUCCESS: there is memory, and the MPI has just accepted the type */
+    return ftk_slog_keep(e, r->send.buf, r->count, r->type);
 }
 
 /* A send with a log entry. */
@@ -237,12 +236,11 @@ static int send_logged(struct ftk_req *r, size_t bytes)
     if (bytes > MUCH && !ftk_log_replays() && l->phase != FTK_PHASE_REPLAY
         && ftk_mpi_takes(r->send.buf) && !ftk_mode_hold(r))
         return send_and_keep(r, e);
-    rc = ftk_dtype_pack(r->send.buf, r->count, r->type, ftk_entry_data(e), bytes);
+    rc = ftk_slog_keep(e, r->send.buf, r->count, r->type);
     if (rc != MPI_SUCCESS) {
         ftk_slog_drop_last(r->peer);
         return ftk_req_fail(r, rc);
     }
-    ftk_slog_seal(e);
     if (ftk_log_replays() && l->ctx->cfg.log_check && e->hash == 0)
         e->hash = ftk_log_hash(ftk_entry_data(e), bytes);
     ftk_status_empty(&r->status);
