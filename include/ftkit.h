@@ -922,6 +922,53 @@ FTKIT_API int ftkit_scrub(ftkit_ctx *ctx, int *corrupt);
  */
 FTKIT_API int ftkit_decide(ftkit_ctx *ctx, void *data, size_t bytes);
 
+/**
+ * Promise not to change memory until the next set: the message log keeps no copies of messages that
+ * are sent from there.
+ *
+ * @param[in] buf    the first byte, in host memory; stays the caller's
+ * @param[in] bytes  how many
+ *
+ * A program that sends the same bytes to many ranks of other teams needs no copy of them in the
+ * log (log.enabled), and the send takes no time for a copy.  The promise is over when the next set
+ * is committed, after a rollback, after a restore, or with ftkit_unshare().  Until then the program
+ * does not change the memory, and does not free it.  ftkit_checkpoint() commits sets, and
+ * `committed` of ftkit_query() has the number of the last one.  The messages are those of 1024
+ * bytes or more, of a predefined datatype, whose bytes all lie in the memory.  Their sends are
+ * complete when MPI has sent the message, as without ftkit.  Messages that a rank sends in a replay
+ * are copied.
+ *
+ *     ftkit_share(ft, table, sizeof table);
+ *     for (int r = 0; r < nranks; r++)
+ *         MPI_Send(table, n, MPI_DOUBLE, r, 0, comm);
+ *
+ * With log.check (the default) ftkit hashes the memory in this call, when a set is committed, in
+ * ftkit_unshare(), and before it sends a message again after a failure.  An error line names memory
+ * that has changed, and log_differs of ftkit_query() counts it.  A failure then sends all ranks
+ * back, and no wrong message is sent.  Without log.check a change is not found.  Memory that is
+ * freed in spite of the promise may end the process by a signal.
+ *
+ * Without the message log the call does nothing.
+ *
+ * Local.  Cost: with log.check one read of the memory here and one at the commit.
+ * Errors: FTKIT_ERR_ARG: buf is NULL, bytes is 0, or the memory is that of a device;
+ *         FTKIT_ERR_EXISTS: a byte is shared already; FTKIT_ERR_UNSUPPORTED: with
+ *         checkpoint.line = apart or replicas.  After an error messages are copied as ever.
+ * Source: application-level message logging [Meneses, PhD thesis, Univ. of Illinois 2013, A.1].
+ */
+FTKIT_API int ftkit_share(ftkit_ctx *ctx, const void *buf, size_t bytes);
+
+/**
+ * End what ftkit_share() has begun at buf.  The program may change the memory when its sends from
+ * there are complete.  The message log copies the bytes that it still needs, each one once.
+ *
+ * Local.  Cost: one copy from the first to the last byte that was sent.
+ * Errors: FTKIT_ERR_ARG: buf is NULL; FTKIT_ERR_NOT_FOUND: no shared memory begins at buf, or its
+ *         time has ended with a set; FTKIT_ERR_STATE: the memory has changed meanwhile, and is not
+ *         shared any more; FTKIT_ERR_NOMEM: no memory for the copy, and the promise goes on.
+ */
+FTKIT_API int ftkit_unshare(ftkit_ctx *ctx, const void *buf);
+
 /** The body of ftkit_escape(). */
 typedef void ftkit_body_fn(void *arg);
 

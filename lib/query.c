@@ -62,6 +62,26 @@ int ftkit_decide(ftkit_ctx *ctx, void *data, size_t bytes)
     return ftk_done(ctx, rc);
 }
 
+int ftkit_share(ftkit_ctx *ctx, const void *buf, size_t bytes)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_share");
+    if (rc == FTKIT_OK && (!buf || bytes == 0 || bytes - 1 > UINTPTR_MAX - (uintptr_t)buf))
+        rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_share: %zu bytes at %p", bytes, buf);
+    if (rc == FTKIT_OK)
+        rc = ftk_log_share(ctx, buf, bytes);
+    return ftk_done(ctx, rc);
+}
+
+int ftkit_unshare(ftkit_ctx *ctx, const void *buf)
+{
+    int rc = ftk_check_ctx(ctx, "ftkit_unshare");
+    if (rc == FTKIT_OK && !buf)
+        rc = ftk_fail(FTKIT_ERR_ARG, "ftkit_unshare: buf is NULL");
+    if (rc == FTKIT_OK)
+        rc = ftk_log_unshare(ctx, buf);
+    return ftk_done(ctx, rc);
+}
+
 int ftkit_failed(const ftkit_ctx *ctx)
 {
     return ctx && (ctx->detect.failed || ftk_log_rolling_back(ctx));

@@ -11,6 +11,7 @@ use lib "$FindBin::Bin/lib";
 use FtkitLog;
 use FtkitTest;
 use Test::More;
+use Time::HiRes qw(sleep time);
 
 ulfm_only();
 asleep_in_waits();
@@ -34,7 +35,8 @@ sub held {
 # A run in which ranks are killed, each in one step.
 sub attempt {
     my ($p, $n, $env, @kills) = @_;
-    my $fault = join(',', map {"app.mid:$_->[0]:$_->[1]:kill"} @kills);
+    my %dead;
+    my $fault = join(',', map { "app.mid:$_->[0]:$_->[1]:kill" . ($dead{ $_->[0] }++ ? '@1' : '') } @kills);
     my $j = logged($p, n => $n, spares => scalar(@kills), env => { @base, %$env }, fault => $fault);
     my $held = held($j);
     my $bad = verdict($p, $j, n => $n, env => { @base, %$env }, killed => [ map { $_->[0] } @kills ],
@@ -70,13 +72,14 @@ for my $line (qw(together apart)) {
     }
 }
 
-# a buffer that changes between two messages
-for my $size (128, 1024, 8192) {
-    my $p = hub('differ', 12, '-s', $size);
+# a buffer that changes between two messages, also if most of it is shared
+for my $case ([ differ => 128 ], [ differ => 1024 ], [ differ => 8192 ], [ edge => 1024 ], [ edge => 8192 ]) {
+    my ($variant, $size) = @$case;
+    my $p = hub($variant, 12, '-s', $size);
     for my $victim (0, 1 + int(rand(3))) {
         my $step = 2 + int(rand(11));
         my ($bad, $held) = attempt($p, 4, {}, [ $victim, $step ]);
-        is($bad, '', "the last word of $size differs, rank $victim is killed in step $step");
+        is($bad, '', "$variant: the last word of $size differs, rank $victim is killed in step $step");
         cmp_ok($held, '>', 45 * $size * 8 / (1 << 20), '... the log holds all messages') if $victim > 0;
     }
 }
@@ -93,6 +96,93 @@ for my $size (128, 1024, 8192) {
         my ($bad) = attempt($p, 4, {}, [ $victim, $step ]);
         is($bad, '', "... rank $victim is killed in step $step");
     }
+}
+
+# ftkit_share(): no copy; the log has one when a rank has rolled back
+{
+    my $p = hub('shared', 16);
+    my $j = logged($p, n => 8, spares => 0, env => {@base});
+    like($j->{result}, qr/^OK step 16 hash \w+ 0 wrong/, '1680 messages of 1 MiB that are shared') or diag($j->{log});
+    cmp_ok(held($j), '<=', 1 / 16, '... the log has no copy');
+    unlike($j->{log}, qr/have changed/, '... and no complaint');
+    for my $team (1, 2) {
+        for my $victim (0, $team == 2 ? 1 : 1 + int(rand(3))) {
+            my $step = 2 + int(rand(15));
+            my ($bad, $held) = attempt($p, 4, { FTKIT_LOG_TEAM_SIZE => $team, FTKIT_LOG_TEAMS => 'domain' }, [ $victim, $step ]);
+            is($bad, '', "... rank $victim is killed in step $step, teams of $team");
+            cmp_ok($held, '<=', 3.1, '... and the log has one for each buffer');
+        }
+    }
+    # a receiver that dies twice, and the hub after a receiver
+    for my $then (2, 0) {
+        my ($bad) = attempt(hub('shared', 24, '-s', 3000), 4, {}, [ 2, 4 + int(rand(4)) ], [ $then, 12 + int(rand(8)) ]);
+        is($bad, '', "... rank 2 is killed, and then rank $then");
+    }
+}
+
+# messages that are sent again do not come from memory that the program changes meanwhile: the replacement
+# receives them when the memory has changed
+for my $size (600, 5000, 100000) {
+    my $p = hub('lazy', 10, '-s', $size);
+    my $late = 0;
+    my $j = logged($p, env => {@base}, fault => 'app.mid:3:4:kill,app.step:3:1:hold@1', while => sub {
+        my ($work) = @_;
+        await_held($work);
+        for (my $end = time() + 30 * pace(); !$late && time() < $end; sleep(0.005)) {
+            $late = slurp("$work/log") =~ /^hub: another buffer$/m;
+        }
+        let_go($work);
+    });
+    ok($late, "the buffer changes while messages of $size words are sent again");
+    is(verdict($p, $j, env => {@base}, killed => [3], faults => 1), '', '... and they are right');
+}
+
+# ftkit_unshare(): the log copies what it needs, once
+{
+    my $p = hub('unshare', 8);
+    my $j = logged($p, n => 8, spares => 0, env => {@base});
+    like($j->{result}, qr/^OK step 8 hash \w+ 0 wrong/, 'a buffer that is shared in each step') or diag($j->{log});
+    cmp_ok(held($j), '<=', 8 * 1.01, '... the log has a copy for each');
+    for my $victim (0, 1 + int(rand(3))) {
+        for my $size (150, 600, 20000) {
+            my $step = 2 + int(rand(15));
+            my ($bad) = attempt(hub('unshare', 16, '-s', $size), 4, {}, [ $victim, $step ]);
+            is($bad, '', "... rank $victim is killed in step $step, $size words");
+        }
+    }
+}
+
+# a program that breaks its word
+for my $way ('changed', 'unshared') {
+    my $p = hub($way, 20, '-s', 3000);
+    $p->{env} = { FTKIT_LOG_TEAMS => 'rank' }; # the log has the messages, with and without a failure
+    my $without = logged($p, n => 4, spares => 0, env => {@base});
+    like($without->{result}, qr/^OK step 20 /, "$way: without a failure nothing is wrong");
+    my $said = qr/error: .*rank 0: \d+ bytes at 0x\w+, in region payload, were shared .* have changed before/;
+    like($without->{log}, qr/$said.*failure (?:would have|before the next set)/, '... and the line says so');
+    for my $i (1 .. 2) {
+        my $victim = 1 + int(rand(3));
+        my $fault = "app.mid:$victim:15:kill";
+        my $j = logged($p, env => {@base}, fault => $fault);
+        is(verdict($p, $j, env => {@base}, any => 1, faults => 1, what => $fault), '',
+            "$way: rank $victim is killed, and nothing is wrong");
+        like($j->{log}, $said, '... the line names the memory');
+        like($j->{log}, qr/all (?:4 )?ranks return to set 2/, '... all ranks roll back');
+    }
+}
+
+# bad input, with the log and in modes without ranges
+{
+    my $p = hub('bad', 4, '-s', 200);
+    my $j = logged($p, n => 2, spares => 0, env => {@base});
+    like($j->{result}, qr/^OK step 4 hash \w+ 0 wrong/, 'calls that are wrong') or diag($j->{log});
+    $p = hub('shared', 4, '-s', 200);
+    $p->{env} = { FTKIT_CHECKPOINT_LINE => 'apart' };
+    $j = logged($p, n => 2, spares => 0, env => {@base});
+    like($j->{log}, qr/ftkit_share: not with checkpoint\.line = apart/, 'not with lines apart') or diag($j->{log});
+    $j = logged(hub('shared', 4, '-s', 200), n => 2, spares => 0, env => { @base, FTKIT_REPLICAS_COUNT => 2 },
+        run => [ '--no-relaunch', '--replicas', 2 ]);
+    like($j->{log}, qr/ftkit_share: not with replicas\.count > 1/, 'not with replicas') or diag($j->{log});
 }
 
 # other ways of a send: held back until determinants are safe, with a vector before it, lines apart,

@@ -563,6 +563,25 @@ module ftkit
     end interface
     public :: ftkit_decide
 
+    !> The program does not change data until the next set, or until ftkit_unshare(): the message log
+    !! keeps no copies of messages that are sent from there.  data has the attribute target or is
+    !! allocated.
+    interface
+        subroutine ftkit_share(ctx, data, ierr) bind(c, name="ftkit_f_share")
+            import :: ftkit_ctx, c_int
+            type(ftkit_ctx), intent(in) :: ctx
+            type(*), dimension(..), intent(in), target :: data
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+        subroutine ftkit_unshare(ctx, data, ierr) bind(c, name="ftkit_f_unshare")
+            import :: ftkit_ctx, c_int
+            type(ftkit_ctx), intent(in) :: ctx
+            type(*), dimension(..), intent(in), target :: data
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+    end interface
+    public :: ftkit_share, ftkit_unshare
+
     !> In a loop with ftkit_step(): this rank has come to the end; let cycle follow.
     interface
         subroutine ftkit_end(ctx, ierr) bind(c, name="ftkit_f_end")

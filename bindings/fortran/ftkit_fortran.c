@@ -630,6 +630,22 @@ void ftkit_f_decide(ftkit_ctx *const *ctx, const CFI_cdesc_t *data, int *ierr)
     done(ierr, *ctx, "ftkit_decide", rc);
 }
 
+void ftkit_f_share(ftkit_ctx *const *ctx, const CFI_cdesc_t *data, int *ierr)
+{
+    int rc = check_memory(*ctx, "ftkit_share", "the memory", data);
+    if (rc == FTKIT_OK)
+        rc = ftkit_share(*ctx, data->base_addr, elements(data) * data->elem_len);
+    done(ierr, *ctx, "ftkit_share", rc);
+}
+
+void ftkit_f_unshare(ftkit_ctx *const *ctx, const CFI_cdesc_t *data, int *ierr)
+{
+    int rc = check_memory(*ctx, "ftkit_unshare", "the memory", data);
+    if (rc == FTKIT_OK)
+        rc = ftkit_unshare(*ctx, data->base_addr);
+    done(ierr, *ctx, "ftkit_unshare", rc);
+}
+
 void ftkit_f_checkpoint(ftkit_ctx *const *ctx, int *ierr)
 {
     done(ierr, *ctx, "ftkit_checkpoint", ftkit_checkpoint(*ctx));

@@ -97,6 +97,8 @@ struct ftk_log_ops {
     int (*matrix)(struct ftkit_ctx *ctx, struct ftk_chan *ch);
     const struct ftk_handle_ops *const *handles; /* [FTK_HANDLE_KINDS] */
     int (*decide)(void *data, size_t bytes);
+    int (*share)(const void *buf, size_t bytes);
+    int (*unshare)(const void *buf);
     bool (*enter)(const char *call);
     void (*leave)(void);
     int (*sound)(void);
@@ -230,6 +232,17 @@ static inline int ftk_log_sound(const struct ftkit_ctx *ctx)
 static inline int ftk_log_decide(const struct ftkit_ctx *ctx, void *data, size_t bytes)
 {
     return ctx->log ? ctx->log->decide(data, bytes) : FTKIT_OK;
+}
+
+/* ftkit_share() and ftkit_unshare(). */
+static inline int ftk_log_share(const struct ftkit_ctx *ctx, const void *buf, size_t bytes)
+{
+    return ctx->log ? ctx->log->share(buf, bytes) : FTKIT_OK;
+}
+
+static inline int ftk_log_unshare(const struct ftkit_ctx *ctx, const void *buf)
+{
+    return ctx->log ? ctx->log->unshare(buf) : FTKIT_OK;
 }
 
 /* ---- at a failure -----------------------------------------------------------------------

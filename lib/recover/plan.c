@@ -296,7 +296,8 @@ static void choose_teams(const struct ftk_facts *f, struct ftk_plan *p)
                 ? "a rank failed before the first set was written, and its determinants are lost "
                   "with its node: the job has to be relaunched"
                 : "a rank failed before the first set was written, and it is not known which of "
-                  "its messages were complete: the job has to be relaunched");
+                  "its messages were complete, or messages that it needs have changed "
+                  "(ftkit_share): the job has to be relaunched");
 }
 
 static void choose_back(const struct ftk_facts *f, struct ftk_plan *p)

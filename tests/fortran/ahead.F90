@@ -13,6 +13,7 @@ module ahead
     integer(int64), target, asynchronous :: theirs(longest, 0:ranks - 1)
     integer, target, asynchronous :: totals(2)
     integer(int64), target :: told(2)
+    integer(int64), target, asynchronous :: table(200), copied(200)
     real :: seconds
     REQUEST_T, target, asynchronous :: q(2, 0:ranks - 1)
     REQUEST_T, target, asynchronous :: sum
@@ -73,6 +74,20 @@ contains
         told(2) = ieor(31*told(2), int(theirs(1), int64) + theirs(2))
     end subroutine
 
+    !> A table goes round that stays as it is until ftkit_unshare().
+    subroutine send_shared()
+        integer :: ierr, code
+        table = step
+        call ftkit_share(ft, table, code)
+        call check(code == FTKIT_OK, 'ftkit_share')
+        call MPI_Sendrecv(table, size(table), MPI_INTEGER8, partner(1), 5, copied, size(copied), &
+            MPI_INTEGER8, partner(-1), 5, comm, MPI_STATUS_IGNORE, ierr)
+        call ftkit_unshare(ft, table, code)
+        call check(code == FTKIT_OK, 'ftkit_unshare')
+        table = -1
+        if (ierr == MPI_SUCCESS) call check(all(copied == step), 'a table that is shared')
+    end subroutine
+
     !> Complete what the step before has begun.
     subroutine end_all()
         integer :: k, from, their_step, words(0:ranks - 1), ierr
@@ -102,6 +117,7 @@ contains
         if (.not. ahead_step) return
         if (step > 0) call end_all()
         call send_decided()
+        call send_shared()
         call begin_all()
     end function
 

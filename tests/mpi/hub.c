@@ -4,6 +4,15 @@
  *   -m same     the buffer changes in each eighth step
  *   -m differ   it changes in each step, and its last word before each message
  *   -m graph    by one MPI_Neighbor_allgather of a type with gaps; it changes in each step
+ *   -m shared   as same; the buffer is shared, and messages begin at other words
+ *   -m unshare  it changes in each step, is shared, and is wiped behind ftkit_unshare()
+ *   -m changed  as shared, but the hub breaks its word in step 13: a byte changes, behind the
+ *               messages of the step
+ *   -m unshared as changed, and ftkit_unshare() comes directly behind that
+ *   -m lazy     as shared; from the fourth step of eight on the last rank gets nothing, and behind
+ *               it the buffer changes; with FTKIT_FAULT step 3 waits for a repair before that
+ *   -m edge     as differ; all words but the last one are shared
+ *   -m bad      as same; before the loop come calls that are wrong
  *
  * The hub compares what its log holds (log_held) with the bytes that are different, after each step
  * but those of `differ`, and prints at its end "hub holds MOST bytes in COPIES copies".
@@ -14,12 +23,17 @@
 #define _GNU_SOURCE
 #include "foreign.h"
 
-enum variant { SAME, DIFFER, GRAPH };
-static const char *const variants[] = { "same", "differ", "graph" };
+enum variant { SAME, DIFFER, GRAPH, SHARED, UNSHARE, CHANGED, UNSHARED, LAZY, EDGE, BAD };
+static const char *const variants[] = { "same", "differ", "graph", "shared", "unshare", "changed",
+    "unshared", "lazy", "edge", "bad" };
 
 enum {
     MESSAGES = 15, /* to each rank in a step */
-    STEPS = 8      /* for which the buffer stays as it is */
+    STEPS = 8,     /* for which the buffer stays as it is */
+    IDLE = 3,      /* step of these in which the last rank begins to be lazy */
+    PLACES = 3,    /* where messages of memory that is shared begin ... */
+    APART = 8,     /* ... with so many words between them */
+    BREAKS = 13    /* the step */
 };
 
 static struct {
@@ -30,10 +44,12 @@ static struct {
     MPI_Datatype gaps; /* [size] words, with a word between two of them */
     bool apart;        /* lines are: the log has messages of two intervals */
     int content;       /* number of what the buffer has; 0: nothing yet */
+    bool shared;
     uint64_t set;
-    int rollbacks;
-    uint64_t copies; /* that the log may have, of this interval */
-    uint64_t held;   /* the most so far */
+    int rollbacks, repairs;
+    uint64_t copies;   /* that the log may have, of this interval */
+    uint64_t unshared; /* of these, in this interval */
+    uint64_t held;     /* the most so far */
 } g;
 
 static uint64_t info_of(const struct foreign *f, ftkit_info *info)
@@ -44,7 +60,38 @@ static uint64_t info_of(const struct foreign *f, ftkit_info *info)
 
 static size_t room(const struct foreign *f)
 {
-    return 2 * (size_t)f->size;
+    return 2 * (size_t)f->size + (size_t)PLACES * APART;
+}
+
+static uint64_t differs(int got, int want)
+{
+    return got != want;
+}
+
+/* What a program may do wrong; how many calls do not return what they should. */
+static uint64_t call_wrongly(const struct foreign *f)
+{
+    char *at = (char *)g.buf;
+    ftkit_ctx *ft = f->ft;
+    uint64_t bad = differs(ftkit_share(ft, NULL, 8), FTKIT_ERR_ARG);
+    bad += differs(ftkit_share(ft, at, 0), FTKIT_ERR_ARG);
+    bad += differs(ftkit_share(ft, at, SIZE_MAX), FTKIT_ERR_ARG);
+    bad += differs(ftkit_unshare(ft, NULL), FTKIT_ERR_ARG);
+    bad += differs(ftkit_unshare(ft, at), FTKIT_ERR_NOT_FOUND);
+    bad += differs(ftkit_share(ft, at + 100, 100), FTKIT_OK);
+    bad += differs(ftkit_share(ft, at + 100, 100), FTKIT_ERR_EXISTS);
+    bad += differs(ftkit_share(ft, at + 199, 1), FTKIT_ERR_EXISTS);
+    bad += differs(ftkit_share(ft, at + 1, 100), FTKIT_ERR_EXISTS);
+    bad += differs(ftkit_share(ft, at, 300), FTKIT_ERR_EXISTS);
+    bad += differs(ftkit_share(ft, at + 120, 10), FTKIT_ERR_EXISTS);
+    bad += differs(ftkit_unshare(ft, at + 101), FTKIT_ERR_NOT_FOUND);
+    bad += differs(ftkit_share(ft, at + 200, 8), FTKIT_OK); /* side by side */
+    bad += differs(ftkit_share(ft, at, 100), FTKIT_OK);
+    bad += differs(ftkit_unshare(ft, at + 200), FTKIT_OK);
+    bad += differs(ftkit_unshare(ft, at + 200), FTKIT_ERR_NOT_FOUND);
+    bad += differs(ftkit_unshare(ft, at), FTKIT_OK);
+    bad += differs(ftkit_unshare(ft, at + 100), FTKIT_OK);
+    return bad;
 }
 
 static int prepare(struct foreign *f)
@@ -55,7 +102,16 @@ static int prepare(struct foreign *f)
     g.buf = malloc(room(f) * sizeof *g.buf);
     g.in = calloc(room(f) * MESSAGES, sizeof *g.in);
     g.state = foreign_state(f, 2);
-    return is < 0 || !g.buf || !g.in || !g.state;
+    if (is < 0 || !g.buf || !g.in || !g.state)
+        return 1;
+    if ((g.is == CHANGED || g.is == UNSHARED)
+        && ftkit_register(f->ft, "payload", g.buf, room(f), MPI_UINT64_T) != FTKIT_OK)
+        return 1;
+    /* until the first set */
+    if (f->rank == 0 && g.is == SHARED
+        && ftkit_share(f->ft, g.buf, room(f) * sizeof *g.buf) != FTKIT_OK)
+        return 1;
+    return g.is == BAD && call_wrongly(f) > 0;
 }
 
 /* A graph with MESSAGES edges from the hub to each other rank. */
@@ -104,39 +160,82 @@ static void fill(const struct foreign *f, int number)
     g.copies++;
 }
 
-/* A set or a rollback has been since the last step: the log is empty. */
+static bool is_shared(void)
+{
+    return g.is == SHARED || g.is == CHANGED || g.is == UNSHARED || g.is == LAZY;
+}
+
+static void share(const struct foreign *f)
+{
+    const size_t words = g.is == EDGE ? (size_t)f->size - 1 : room(f);
+    const int rc = ftkit_share(f->ft, g.buf, words * sizeof *g.buf);
+    if (rc != FTKIT_OK)
+        fprintf(stderr, "hub: step %d: %s\n", f->step, ftkit_detail(f->ft));
+    g.state[1] += differs(rc, FTKIT_OK);
+    g.shared = true;
+}
+
+static void unshare(const struct foreign *f)
+{
+    g.state[1] += differs(ftkit_unshare(f->ft, g.buf), FTKIT_OK);
+    g.shared = false;
+    g.unshared++;
+}
+
+/* A set or a rollback has been since the last step: the log is empty, and nothing is shared. */
 static void look_for_set(const struct foreign *f)
 {
     ftkit_info info;
     g.state[1] += info_of(f, &info);
     if (g.set == info.committed && g.rollbacks == info.rollbacks)
         return;
+    const bool back = g.rollbacks != info.rollbacks || (g.copies == 0 && info.incarnation > 0);
+    if (back)
+        g.content = 0; /* the restore has changed the buffer, if it is a region */
     g.set = info.committed;
     g.rollbacks = info.rollbacks;
     g.copies = g.content > 0;
+    g.unshared = 0;
+    g.repairs = back ? -1 : info.repairs; /* a replay copies */
+    g.shared = false;
 }
 
 static void begin(const struct foreign *f)
 {
-    const bool often = g.is == DIFFER || g.is == GRAPH;
-    const int content = 1 + (often ? f->step : f->step / STEPS);
+    const bool often = g.is == DIFFER || g.is == EDGE || g.is == GRAPH || g.is == UNSHARE;
+    const int part = g.is == LAZY && f->step % STEPS > IDLE;
+    const int content = 1 + (often ? f->step : 2 * (f->step / STEPS) + part);
     look_for_set(f);
+    if (g.shared && content != g.content)
+        unshare(f);
     if (content != g.content)
         fill(f, content);
+    if (!g.shared && (is_shared() || g.is == UNSHARE || g.is == EDGE))
+        share(f);
 }
 
+/* After a repair the log has a copy of what is shared. */
 static void look(const struct foreign *f)
 {
     ftkit_info info;
     g.state[1] += info_of(f, &info);
+    const bool none = is_shared() && info.repairs == g.repairs;
+    uint64_t copies = none ? g.unshared : is_shared() ? PLACES * g.copies : g.copies;
+    copies += g.is == UNSHARE ? (uint64_t)info.repairs : 0; /* one before, one behind a repair */
     const uint64_t bytes = (uint64_t)f->size * sizeof *g.buf;
-    if (g.is != DIFFER && info.log_held > (g.copies + g.apart) * (bytes + bytes / 100) + 65536) {
+    if (g.is != DIFFER && g.is != EDGE
+        && info.log_held > (copies + g.apart) * (bytes + bytes / 100) + 65536) {
         fprintf(stderr, "hub: step %d: %llu bytes are held in %llu copies of %llu\n", f->step,
-            (unsigned long long)info.log_held, (unsigned long long)g.copies,
+            (unsigned long long)info.log_held, (unsigned long long)copies,
             (unsigned long long)bytes);
         g.state[1]++;
     }
     g.held = info.log_held > g.held ? info.log_held : g.held;
+}
+
+static bool is_idle(const struct foreign *f, int rank)
+{
+    return g.is == LAZY && rank == f->nranks - 1 && f->step % STEPS >= IDLE;
 }
 
 /* The messages of number k to all others.  Every second time they are under way together. */
@@ -144,14 +243,17 @@ static bool send_all(const struct foreign *f, int k)
 {
     MPI_Request req[64];
     int n = 0;
+    const uint64_t *from = g.buf + (is_shared() ? k % PLACES * APART : 0);
     for (int r = 1; r < f->nranks && r <= 64; r++) {
-        if (g.is == DIFFER) {
+        if (is_idle(f, r))
+            continue;
+        if (g.is == DIFFER || g.is == EDGE) {
             g.buf[f->size - 1]++;
             g.copies++;
         }
-        if (k % 2 == 0 && g.is != DIFFER)
-            MPI_Isend(g.buf, f->size, MPI_UINT64_T, r, k, f->comm, &req[n++]);
-        else if (MPI_Send(g.buf, f->size, MPI_UINT64_T, r, k, f->comm) != MPI_SUCCESS)
+        if (k % 2 == 0 && g.is != DIFFER && g.is != EDGE)
+            MPI_Isend(from, f->size, MPI_UINT64_T, r, k, f->comm, &req[n++]);
+        else if (MPI_Send(from, f->size, MPI_UINT64_T, r, k, f->comm) != MPI_SUCCESS)
             return false;
     }
     return MPI_Waitall(n, req, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
@@ -167,6 +269,8 @@ static bool exchange(const struct foreign *f)
     for (int k = 0; k < MESSAGES; k++) {
         if (k == MESSAGES / 2)
             (void)FTK_FAULT("app.mid");
+        if (is_idle(f, f->rank))
+            continue;
         if (f->rank == 0 ? !send_all(f, k)
                          : MPI_Recv(g.in + (size_t)k * (size_t)f->size, f->size, MPI_UINT64_T, 0, k,
                                f->comm, MPI_STATUS_IGNORE)
@@ -176,18 +280,52 @@ static bool exchange(const struct foreign *f)
     return true;
 }
 
+/* The last rank gets nothing any more, so the hub does not wait for it.  When this rank has died,
+ * its messages are sent again while the buffer changes. */
+static void change_early(const struct foreign *f)
+{
+    ftkit_info info = { .repairs = 0 };
+    int there;
+    while (getenv("FTKIT_FAULT") && info.repairs == 0) {
+        MPI_Iprobe(f->nranks - 1, 98, f->comm, &there, MPI_STATUS_IGNORE);
+        g.state[1] += info_of(f, &info);
+    }
+    unshare(f);
+    fill(f, g.content + 1);
+    fprintf(stderr, "hub: another buffer\n");
+}
+
+static void break_word(const struct foreign *f)
+{
+    ((char *)g.buf)[1000] ^= 1;
+    if (g.is == CHANGED)
+        return;
+    g.state[1] += differs(ftkit_unshare(f->ft, g.buf), FTKIT_ERR_STATE);
+    g.shared = false;
+}
+
 static void hub(const struct foreign *f)
 {
     begin(f);
     if (!exchange(f))
         return;
+    if (g.is == UNSHARE) {
+        unshare(f);
+        memset(g.buf, 0, room(f) * sizeof *g.buf);
+    }
+    if ((g.is == CHANGED || g.is == UNSHARED) && f->step == BREAKS)
+        break_word(f);
     for (int r = 1; r < f->nranks; r++) {
         uint64_t theirs = 0;
+        if (is_idle(f, r))
+            continue;
         if (MPI_Recv(&theirs, 1, MPI_UINT64_T, r, 99, f->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
             return;
         *g.state = foreign_mix(theirs, *g.state);
     }
     look(f);
+    if (g.is == LAZY && f->step == IDLE)
+        change_early(f);
 }
 
 static void step(struct foreign *f)
@@ -196,7 +334,7 @@ static void step(struct foreign *f)
         hub(f);
         return;
     }
-    if (!exchange(f))
+    if (!exchange(f) || is_idle(f, f->rank))
         return;
     *g.state =
         XXH3_64bits_withSeed(g.in, (size_t)MESSAGES * (size_t)f->size * sizeof *g.in, *g.state);

@@ -391,6 +391,7 @@ int main(int argc, char **argv)
     bad |= ftkit_register_replicated(ft, "step", &step, 1, MPI_INT) != FTKIT_OK
            || ftkit_register(ft, "state", at(state), N, MPI_DOUBLE) != FTKIT_OK
            || register_posted();
+    bad |= ftkit_share(ft, at(state), N * sizeof *h) != FTKIT_ERR_ARG;
     bad = bad || mistakes(argc > 2 ? argv[2] : NULL) || run();
     if (!bad && rank == 0)
         printf("staged: %d steps are right, %d ranks\n", step, size);

@@ -1,5 +1,5 @@
-/* Variables that hold handles of MPI, and decided values, without the message log: a restore sets
- * the variables to null handles, and nothing may be under way at a set.
+/* Variables that hold handles of MPI, decided values and shared memory, without the message log: a
+ * restore sets the variables to null handles, and nothing may be under way at a set.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
@@ -144,10 +144,28 @@ static void decided(void **state)
     close_context(&ft);
 }
 
+/* Without the log the calls look at their arguments, and do nothing else. */
+static void shared(void **state)
+{
+    (void)state;
+    clear();
+    ftkit_ctx *ft = begin(FTKIT_NO_SET);
+    CHECK_ERROR(FTKIT_ERR_ARG, ft, "ftkit_share|8 bytes", ftkit_share(ft, NULL, 8));
+    CHECK_ERROR(FTKIT_ERR_ARG, ft, "ftkit_share|0 bytes", ftkit_share(ft, data, 0));
+    CHECK_ERROR(FTKIT_ERR_ARG, ft, "ftkit_share", ftkit_share(ft, data, SIZE_MAX));
+    CHECK_ERROR(FTKIT_ERR_ARG, ft, "ftkit_unshare|NULL", ftkit_unshare(ft, NULL));
+    CHECK(FTKIT_OK, ft, ftkit_share(ft, data, sizeof data));
+    CHECK(FTKIT_OK, ft, ftkit_share(ft, data, sizeof data));
+    CHECK(FTKIT_OK, ft, ftkit_unshare(ft, data + 1));
+    CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_share|context is NULL", ftkit_share(NULL, data, 1));
+    CHECK_ERROR(FTKIT_ERR_ARG, NULL, "ftkit_unshare|context is NULL", ftkit_unshare(NULL, data));
+    close_context(&ft);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { TEST(without_log), TEST(bad_arguments), TEST(other_number),
-        TEST(decided) };
+        TEST(decided), TEST(shared) };
     if (MPI_Init(&argc, &argv) != MPI_SUCCESS || make_work() != 0)
         return 1;
     int bad = cmocka_run_group_tests(tests, NULL, NULL);

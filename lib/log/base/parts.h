@@ -32,6 +32,7 @@
     X(differs)    /* base/figures.c: differences between a replay and the first execution */       \
     X(slog)       /* payload/sender_log.c: log entries */                                          \
     X(same)       /* payload/same.c: log entries that share their bytes */                         \
+    X(ranges)     /* payload/range.c: log entries whose bytes the program keeps */                 \
     X(channels)   /* payload/channel.c: what has come, what need not be sent again */              \
     X(points)     /* recovery/suppress.c: suppression points under way */                          \
     X(replay)     /* recovery/recovery.c: other ranks replay */                                    \

@@ -32,7 +32,10 @@ struct ftk_entry {
 
 /* Behind an entry: where its bytes are. */
 struct ftk_away {
-    char *data; /* [bytes], of this entry and of others (payload/same.c); NULL: not kept yet */
+    char *data; /* [bytes], of this entry and of others (payload/same.c), or in memory of the
+                   program (payload/range.c); NULL: not kept yet */
+    struct ftk_entry *next; /* of those that point into the same range */
+    int dest;               /* of an entry that points into a range */
 };
 static inline struct ftk_away *ftk_entry_away(struct ftk_entry *e)
 {

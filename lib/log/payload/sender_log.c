@@ -277,7 +277,7 @@ struct ftk_entry *ftk_slog_new(int dest, int context, int tag, size_t bytes)
         .away = away,
         .generation = slog.generation };
     if (away)
-        *ftk_entry_away(e) = (struct ftk_away){ NULL };
+        *ftk_entry_away(e) = (struct ftk_away){ .data = NULL };
     struct ftk_peer *p = ftk_peer(dest);
     if (p->last)
         p->last->next = e;

@@ -11,6 +11,7 @@
 #include "log/recovery/matrix.h"
 #include "log/mode.h"
 #include "log/determinant/det.h"
+#include "log/payload/range.h"
 #include "log/request/progress.h"
 #include "log/request/req_ops.h"
 #include "log/recovery/recovery.h"
@@ -140,6 +141,24 @@ static int decide(void *data, size_t bytes)
     return rc;
 }
 
+static int share(const void *buf, size_t bytes)
+{
+    if (!ftk_alone_enter("ftkit_share"))
+        return ftk_alone_check();
+    int rc = ftk_range_share(buf, bytes);
+    ftk_alone_leave();
+    return rc;
+}
+
+static int unshare(const void *buf)
+{
+    if (!ftk_alone_enter("ftkit_unshare"))
+        return ftk_alone_check();
+    int rc = ftk_range_unshare(buf);
+    ftk_alone_leave();
+    return rc;
+}
+
 /* ---- the parts of the log (parts.h), the kinds of requests and determinants ----------- */
 
 #define ENTRY(word) &ftk_part_##word,
@@ -168,6 +187,8 @@ static const struct ftk_log_ops log_ops = {
     .matrix = ftk_matrix_save,
     .handles = ftk_handle_kinds,
     .decide = decide,
+    .share = share,
+    .unshare = unshare,
     .enter = ftk_alone_enter,
     .leave = ftk_alone_leave,
     .sound = ftk_alone_check,

@@ -13,6 +13,7 @@
 #include "log/base/runtime.h"
 #include "log/base/stage.h"
 #include "log/determinant/set_up.h"
+#include "log/payload/range.h"
 #include "log/request/req_ops.h"
 #include "log/request/send.h"
 
@@ -186,13 +187,14 @@ static int post_send(struct ftk_req *r)
     return rc;
 }
 
-/* A long message is sent from the program's memory at once, and is copied into the log meanwhile.
- * If its receiver dies, the replacement gets the log entry. */
-static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
+/* A long message is sent from the program's memory at once, and is copied into the log meanwhile,
+ * if the program does not keep it in a range.  If its receiver dies, the replacement gets the log
+ * entry. */
+static int send_and_keep(struct ftk_req *r, struct ftk_entry *e, struct ftk_range *in)
 {
     ftk_status_empty(&r->status);
     r->send.entry = e;
-    int rc = ftk_slog_reserve(e->bytes) ? post_send(r) : MPI_ERR_NO_MEM;
+    int rc = in || ftk_slog_reserve(e->bytes) ? post_send(r) : MPI_ERR_NO_MEM;
     if (rc != MPI_SUCCESS && !ftk_log_is_failure(rc)) {
         ftk_slog_drop_last(r->peer);
         r->send.entry = NULL;
@@ -203,6 +205,10 @@ static int send_and_keep(struct ftk_req *r, struct ftk_entry *e)
         ftk_log_note_failure();
     }
     ftk_queue_append(r);
+    if (in) {
+        ftk_range_refer(in, e, r->peer, r->send.buf);
+        return MPI_SUCCESS;
+    }
     /* MPI_SUCCESS: there is memory, and the MPI has just accepted the type */
     return ftk_slog_keep(e, r->send.buf, r->count, r->type);
 }
@@ -233,9 +239,10 @@ static int send_logged(struct ftk_req *r, size_t bytes)
         return ftk_req_fail(r, rc);
     }
     e->sync = r->send.sync;
-    if (bytes > MUCH && !ftk_log_replays() && l->phase != FTK_PHASE_REPLAY
+    struct ftk_range *in = e->away ? ftk_range_of(r->send.buf, r->type, bytes) : NULL;
+    if ((in || bytes > MUCH) && !ftk_log_replays() && l->phase != FTK_PHASE_REPLAY
         && ftk_mpi_takes(r->send.buf) && !ftk_mode_hold(r))
-        return send_and_keep(r, e);
+        return send_and_keep(r, e, in);
     rc = ftk_slog_keep(e, r->send.buf, r->count, r->type);
     if (rc != MPI_SUCCESS) {
         ftk_slog_drop_last(r->peer);
