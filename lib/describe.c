@@ -244,6 +244,7 @@ void ftk_describe_open(const struct ftkit_ctx *ctx)
 {
     static const char *const modes[] = { "restart", "global", "team" };
     const int *teams = ftk_log_teams(ctx);
+    const bool *silent = ftk_log_silent(ctx);
     const char *run = getenv("FTKIT_RUN_ID"), *attempt = getenv("FTKIT_RUN_ATTEMPT");
     struct ftk_event e;
     if (!ftk_event_on())
@@ -260,6 +261,8 @@ void ftk_describe_open(const struct ftkit_ctx *ctx)
     ftk_event_int(&e, "spares", ctx->nspares);
     ftk_event_text(&e, "mode", modes[ctx->mode]);
     ftk_event_int(&e, "team", teams ? teams[ctx->rank] : -1);
+    if (silent)
+        ftk_event_int(&e, "silent", silent[ctx->rank]);
     ftk_event_text(&e, "version", ftkit_version());
     ftk_event_text(&e, "program", ctx->identity.program);
     if (run)

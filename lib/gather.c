@@ -101,6 +101,20 @@ static int read_teams(struct ftkit_ctx *ctx, int nranks)
     return rc == FTKIT_OK ? ftk_teams_of_file(path, nranks, ctx->teams) : rc;
 }
 
+/* Whether log.silent names ranks of this job. */
+static int check_silent(const struct ftkit_ctx *ctx, int nranks)
+{
+    const struct ftk_config *cfg = &ctx->cfg;
+    if (!*cfg->log_silent)
+        return FTKIT_OK;
+    bool *silent = malloc((size_t)nranks * sizeof *silent);
+    if (!silent)
+        return ftk_fail(FTKIT_ERR_NOMEM, "log.silent");
+    const int rc = ftk_teams_silent(cfg->log_silent, NULL, nranks, silent);
+    free(silent);
+    return rc;
+}
+
 /* Every process reads the teams itself, like the configuration; they are the same on all. */
 static int compare_teams(struct ftkit_ctx *ctx, struct comparing *c)
 {
@@ -108,11 +122,15 @@ static int compare_teams(struct ftkit_ctx *ctx, struct comparing *c)
     const struct ftk_config *cfg = &ctx->cfg;
     const int nranks = c->size - c->spares;
     int64_t all[4];
-    if (!cfg->log_enabled || (!*cfg->log_team_list && !*cfg->log_team_file) || nranks < 1)
+    const bool written = *cfg->log_team_list || *cfg->log_team_file;
+    if (!cfg->log_enabled || !(written || *cfg->log_silent) || nranks < 1)
         return FTKIT_OK; /* the opening reports that there is no rank */
-    const int local = read_teams(ctx, nranks);
-    const uint64_t h =
-        local == FTKIT_OK ? ftk_xxh3(ctx->teams, (size_t)nranks * sizeof *ctx->teams) : 0;
+    int local = written ? read_teams(ctx, nranks) : FTKIT_OK;
+    if (local == FTKIT_OK)
+        local = check_silent(ctx, nranks);
+    const uint64_t h = local == FTKIT_OK && written
+                           ? ftk_xxh3(ctx->teams, (size_t)nranks * sizeof *ctx->teams)
+                           : 0;
     memcpy(&all[0], &h, sizeof h);
     all[1] = ~all[0];
     all[2] = local;

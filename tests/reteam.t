@@ -193,6 +193,7 @@ is_refused('with a list', qr/log\.team_list: log\.team_size is not 0/, env => { 
 is_refused('with lines apart', qr/log\.teams: dynamic needs checkpoint\.line = together/,
     env => { FTKIT_CHECKPOINT_LINE => 'apart' });
 is_refused('with replicas', qr/replicas need teams that stay the same/, env => { FTKIT_REPLICAS_COUNT => 2 });
+is_refused('with silent teams', qr/log\.silent: silent teams need teams that stay the same/, env => { FTKIT_LOG_SILENT => 0 });
 is_refused('a node is of two teams', qr/log\.team_size: 3 is no multiple of the 4 ranks of a node/,
     env => { FTKIT_LOG_TEAM_SIZE => 3 }, run => [qw(--no-relaunch --emulate-nodes 2)]);
 {

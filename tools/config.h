@@ -42,6 +42,7 @@ struct ftk_job {
     int nlosses;
     struct ftk_job_age age[FTK_SOURCES]; /* of FTK_SOURCE_MEMORY to FTK_SOURCE_FILES */
     int teams, team_least, team_most;    /* of the message log; 0: off */
+    int silent;                          /* teams that keep no messages */
     double team_share;                   /* of the ranks, on average, for the loss of a process */
     int node_teams;                      /* most teams that a node has ranks of ... */
     double node_share;                   /* ... and the largest share of the ranks in them */

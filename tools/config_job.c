@@ -213,14 +213,16 @@ static void estimate_age(struct ftk_job *job)
 }
 
 /* Count the teams of the log, and those that lose a rank with a node. */
-static void count_teams(struct ftk_job *job, const int *team)
+static void count_teams(struct ftk_job *job, const int *team, const bool *silent)
 {
     const struct ftk_world *w = &job->w;
     size_t n = (size_t)w->nranks;
     int *size = ftk_tool_alloc(2 * n * sizeof *size), *seen = size + n;
     job->team_least = w->nranks;
-    for (int r = 0; r < w->nranks; r++)
+    for (int r = 0; r < w->nranks; r++) {
+        job->silent += silent[r] && size[team[r]] == 0;
         size[team[r]]++;
+    }
     for (int t = 0; t < w->nranks; t++) {
         double share = (double)size[t] / w->nranks;
         if (size[t] == 0)
@@ -261,11 +263,15 @@ static int find_teams(struct ftk_job *job)
         rc = ftk_teams_of_file(c->log_team_file, n, team);
     else
         ftk_teams_of_keys(c, job->w.node, n, team);
+    bool *silent = ftk_tool_alloc((size_t)n * sizeof *silent);
     if (rc == FTKIT_OK)
-        count_teams(job, team);
+        rc = ftk_teams_silent(c->log_silent, team, n, silent);
+    if (rc == FTKIT_OK)
+        count_teams(job, team, silent);
     else
         ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));
     free(team);
+    free(silent);
     return rc == FTKIT_OK ? TOOL_OK : TOOL_USAGE;
 }
 

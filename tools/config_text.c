@@ -256,6 +256,13 @@ static void print_teams(const struct ftk_job *job, FILE *out)
     if (job->team_most > job->team_least)
         fprintf(out, " to %d", job->team_most);
     fprintf(out, " rank%s\n", FTK_S(job->team_most));
+    if (job->silent > 0)
+        fprintf(out,
+            "  %d team%s keep%s no messages (log.silent), and roll%s back with each team to "
+            "which %s sent since the last set: the shares below are without %s\n",
+            job->silent, FTK_S(job->silent), job->silent == 1 ? "s" : "",
+            job->silent == 1 ? "s" : "", job->silent == 1 ? "it has" : "they have",
+            job->silent == 1 ? "it" : "them");
     fprintf(out, "  1 process     rolls back 1 team: %.1f %% of the ranks on average\n",
         100 * job->team_share);
     if (job->w.nnodes > 1)
@@ -403,6 +410,7 @@ void ftk_job_json(const struct ftk_job *job, struct ftk_json *j)
     json_age(job, j);
     if (job->teams > 0) {
         ftk_json_int(j, "teams", job->teams);
+        ftk_json_int(j, "teams_silent", job->silent);
         ftk_json_real(j, "rolled_back_process", job->team_share);
         ftk_json_real(j, "rolled_back_node", job->node_share);
     }

@@ -56,6 +56,7 @@ struct rp_rank {
     int lost, back; /* how often this rank was lost, and went back */
     bool seen, finished, closed;
     bool metered; /* it has read the sensors of its node */
+    bool silent;  /* its team keeps no messages */
     int code;     /* of ftkit_close */
 };
 
@@ -132,6 +133,7 @@ struct rp_matrix {
     int *order;                 /* ranks by team */
     int *place_of;              /* the inverse */
     double max, total, between; /* bytes: of a cell; of all; between teams */
+    double unkept;              /* bytes that silent teams have sent to others */
     double total_messages;
 };
 

@@ -225,6 +225,8 @@ void ftk_rp_matrix_add(struct rp_log *log, int from, int to, double messages, do
     m->total_messages += messages;
     if (log->ranks[from].team != log->ranks[to].team)
         m->between += bytes;
+    if (log->ranks[from].team != log->ranks[to].team && log->ranks[from].silent)
+        m->unkept += bytes;
 }
 
 void ftk_rp_free(struct rp_log *log)

@@ -392,16 +392,20 @@ static void sets(const struct rp_log *log, FILE *out)
 static void traffic(const struct rp_log *log, FILE *out)
 {
     const struct rp_matrix *m = &log->matrix;
-    char all[32], between[32];
+    char all[32], between[32], kept[32];
     if (!m->bytes || m->total <= 0)
         return;
     ftk_rp_bytes(m->total, all);
     ftk_rp_bytes(m->between, between);
+    ftk_rp_bytes(fmax(m->between - m->unkept, 0), kept);
     fprintf(out,
         "<section id=\"traffic\"><h2>Communication</h2>\n<p>The ranks sent %.0f messages "
-        "with %s. %s of it (%.1f %%) went from one team to another, so the message log kept "
-        "it.</p>\n",
+        "with %s. %s of it (%.1f %%) went from one team to another, so the message log kept ",
         m->total_messages, all, between, 100 * m->between / m->total);
+    if (m->unkept > 0)
+        fprintf(out, "%s: silent teams keep nothing.</p>\n", kept);
+    else
+        fputs("it.</p>\n", out);
     ftk_rp_matrix_chart(log, out);
     fputs("</section>\n", out);
 }

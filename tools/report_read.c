@@ -530,6 +530,7 @@ static bool read_teams(struct rp_log *log, int file, const char *line, size_t n,
         log->sessions[session].chosen = true;
     if (r) {
         r->team = (int)ftk_rp_int(e.o, "team", -1, RP_RANKS_MAX, -1);
+        r->silent = ftk_rp_int(e.o, "silent", 0, 1, 0) != 0;
         r->node = (uint64_t)ftk_rp_int(e.o, "node", 0, INT64_MAX, 0);
         if (!json_is_integer(json_object_get(e.o, "node")))
             for (const char *p = ftk_rp_str(e.o, "host", ""); *p; p++)

@@ -55,9 +55,9 @@ struct status {
     double now_s;
     uint64_t job;
     /* as in the file */
-    double time, ranks, spares, teams, calls, call_seconds, set, set_time, set_seconds, set_bytes,
-        durable, durable_time, flushing, flush_seconds, log_held, repairs, repair_seconds, deadline,
-        end;
+    double time, ranks, spares, teams, teams_silent, calls, call_seconds, set, set_time,
+        set_seconds, set_bytes, durable, durable_time, flushing, flush_seconds, log_held, repairs,
+        repair_seconds, deadline, end;
 };
 
 /* The numbers of the file.  help NULL: not for Prometheus. */
@@ -72,6 +72,7 @@ static const struct number {
 } numbers[] = { N(time, "When rank 0 wrote these facts, seconds since 1970"),
     N(ranks, "Working ranks"), N(spares, "Spares that are left"),
     N(teams, "Teams of the message log, 0: none"),
+    N(teams_silent, "Teams that keep no messages (log.silent)"),
     N(calls, "Calls of ftkit_checkpoint since the last restored set"),
     N(call_seconds, "Time from one call of ftkit_checkpoint to the next"),
     N(set, "Newest committed set, 0: none"), N(set_time, "When the set was committed"),
@@ -201,6 +202,8 @@ static void print_text(FILE *out, const struct status *s)
                                         : "repair in the job");
     if (s->teams > 0)
         fprintf(out, ", %.0f teams", s->teams);
+    if (s->teams_silent > 0)
+        fprintf(out, " (%.0f of them silent)", s->teams_silent);
     fprintf(out, "\n  %-13s %.4g calls of ftkit_checkpoint a second\n", "rate",
         s->call_seconds > 0 ? 1 / s->call_seconds : 0);
     print_set(out, "memory", s->set, s->set_time, s, s->set_seconds, "no set yet");

@@ -6,7 +6,8 @@
  * the line between teams and inside one, two receives that are pending at once and complete
  * in any order, wildcard receives whose outcome goes into what is sent, and a collective
  * that does not complete at the same moment everywhere.  Two failures happen at any moments,
- * also inside the repair of the first.  TEAMS is 2 (ranks 0 and 1 in one) or 3.
+ * also inside the repair of the first.  TEAMS is 2 (ranks 0 and 1 in one) or 3.  SILENT is a mask of
+ * the teams that keep no messages.
  *
  * What is on the wire has no number: receivers count.  The field n of a message is a ghost,
  * to see that the count is right: no message is lost, doubled or out of order.  The end of
@@ -35,6 +36,12 @@
 #define TEAM(r) (r)
 #endif
 #define INTER(i, j) (TEAM(i) != TEAM(j))
+/* Bit t: team t is silent. */
+#ifndef SILENT
+#define SILENT 0
+#endif
+#define IS_SILENT(r) ((SILENT >> TEAM(r)) & 1)
+#define KEEPS(i, j) (INTER(i, j) && !IS_SILENT(i))
 
 typedef msgs {
     byte v[NM];
@@ -97,7 +104,7 @@ inline send(i, j, val)
     m = sent[S(i, j)];
 #ifndef BREAK_LOG
     if
-    :: INTER(i, j) ->
+    :: KEEPS(i, j) ->
 #ifdef BREAK_LOG_AGAIN
         if
         :: suppress[S(i, j)] & BIT(m)
@@ -205,7 +212,7 @@ inline complete_collective(r)
 inline drain_at_line(i, j)
 {
     do
-    :: !INTER(i, j) && len(wire[S(i, j)]) > 0 ->
+    :: !KEEPS(i, j) && len(wire[S(i, j)]) > 0 ->
 #ifdef BREAK_DRAIN_AT_LINE
         break
 #else
@@ -597,6 +604,14 @@ inline choose_back()
         i++
     :: else -> break
     od;
+#if SILENT != 0 && !defined(BREAK_ALONG)
+    k = 0; /* each pass adds a rank, or is the last one */
+    do
+    :: k < NR -> take_along(); k++
+    :: else -> break
+    od;
+    k = 0;
+#endif
 #ifndef BREAK_LADDER
     if
     :: back[0] && back[2] -> back[1] = true
@@ -605,6 +620,36 @@ inline choose_back()
 #endif
     i = 0;
     j = 0
+}
+
+#if TEAMS == 2
+#define TAKE_MATE(i) if :: (i) < 2 -> back[0] = true; back[1] = true :: else fi
+#else
+#define TAKE_MATE(i) skip
+#endif
+
+/* A silent team falls back with whom it has sent to since the line. */
+inline take_along()
+{
+    i = 0;
+    do
+    :: i < NR ->
+        j = 0;
+        do
+        :: j < NR ->
+            if
+            :: i != j && IS_SILENT(i) && INTER(i, j) && back[j] &&
+               sent[S(i, j)] > line_sent[S(i, j)] ->
+                back[i] = true;
+                TAKE_MATE(i)
+            :: else
+            fi;
+            j++
+        :: else -> break
+        od;
+        i++
+    :: else -> break
+    od
 }
 
 inline quiesce_all()

@@ -262,6 +262,9 @@ static const struct key keys[] = {
     { "log", "reteam_gain", AT(log_reteam_gain), INT(1, 99), "20", "1 to 99",
         "Percent, with log.teams = dynamic: other teams have to log so much less; auto looks when "
         "the share between teams has grown by so much." },
+    { "log", "silent", AT(log_silent), PATH(0), "", "ranks such as '0 4-7', or empty",
+        "The teams of these ranks keep no messages. Each of them rolls back with a team to which "
+        "it has sent a message since the last set." },
     { "log", "matrix", AT(log_matrix), PATH(0), "", "a file to be written, or empty for none",
         "Messages and bytes between each pair of ranks, written by ftkit_finish(), for "
         "ftkit teams." },
@@ -1350,6 +1353,8 @@ static int check_teams(struct loader *p)
     if (*c->log_team_list
         && !ftk_teams_parse(c->log_team_list, strlen(c->log_team_list), false, 0, NULL, &flaw))
         return fail_key(p, list, flaw.why);
+    if (*c->log_silent && !ftk_teams_parse_ranks(c->log_silent, 0, NULL, &flaw))
+        return fail_key(p, key_at(AT(log_silent)), flaw.why);
     return FTKIT_OK;
 }
 

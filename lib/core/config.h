@@ -86,6 +86,7 @@ struct ftk_config {
     int log_teams;                    /* log.teams = domain */
     int log_team_size;                /* log.team_size = 0: by log.teams */
     char log_team_list[FTK_PATH_MAX]; /* log.team_list, "": not by a list */
+    char log_silent[FTK_PATH_MAX];    /* log.silent, "": every team keeps a log */
     char log_team_file[FTK_PATH_MAX]; /* log.team_file, "": not by a file */
     struct ftk_period log_reteam;     /* log.reteam = auto | N sets */
     int log_reteam_gain;              /* log.reteam_gain = 20 percent */

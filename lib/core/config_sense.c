@@ -181,11 +181,26 @@ static void look_at_replicas(const struct sense *s)
 
 /* ---- the rest ------------------------------------------------------------------------ */
 
+static void look_at_silent(const struct sense *s)
+{
+    const struct ftk_config *c = s->cfg;
+    const bool by_words = c->log_team_size == 0 && !*c->log_team_list && !*c->log_team_file;
+    if (*c->log_silent && c->replicas > 1)
+        s->say(s->arg, FTK_SENSE_WRONG, AT(log_silent),
+            "silent teams need replicas.count = 1: replicas compare the messages in their logs");
+    else if (*c->log_silent && c->log_teams == FTK_TEAMS_DYNAMIC)
+        s->say(s->arg, FTK_SENSE_WRONG, AT(log_silent),
+            "silent teams need teams that stay the same, not log.teams = dynamic");
+    else if (*c->log_silent && by_words && c->log_teams == FTK_TEAMS_ALL)
+        s->say(s->arg, FTK_SENSE_WRONG, AT(log_silent),
+            "log.teams is all: one team of all ranks keeps no messages, and has no other team");
+}
+
 static void look_at_log(const struct sense *s)
 {
     const size_t keys[] = { AT(log_teams), AT(log_team_size), AT(log_team_list), AT(log_team_file),
-        AT(log_reteam), AT(log_reteam_gain), AT(log_matrix), AT(log_dets), AT(log_check), AT(log_contexts), AT(log_memory),
-        AT(log_dir) };
+        AT(log_reteam), AT(log_reteam_gain), AT(log_silent), AT(log_matrix), AT(log_dets),
+        AT(log_check), AT(log_contexts), AT(log_memory), AT(log_dir) };
     const struct ftk_config *c = s->cfg;
     if (c->line == FTK_LINE_APART && !c->log_enabled)
         s->say(s->arg, FTK_SENSE_WRONG, AT(line),
@@ -200,6 +215,7 @@ static void look_at_log(const struct sense *s)
             idle(s, "without effect: log.enabled is false; use ftkit run --log", keys[i]);
         return;
     }
+    look_at_silent(s);
     if (c->log_teams == FTK_TEAMS_DYNAMIC) {
         if (c->line == FTK_LINE_APART)
             s->say(s->arg, FTK_SENSE_WRONG, AT(log_teams),

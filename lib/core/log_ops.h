@@ -81,10 +81,12 @@ enum ftk_log_moment {
 
 /* What other rooms ask the log. */
 struct ftk_log_facts {
-    const char *call; /* the program's last call of MPI, for messages */
-    MPI_Comm comm;    /* the program's resilient communicator */
-    const int *teams; /* the team of each rank, the same for the whole job; NULL: not known yet */
-    bool repeats;     /* this rank still has collective calls of ftkit to make again */
+    const char *call;   /* the program's last call of MPI, for messages */
+    MPI_Comm comm;      /* the program's resilient communicator */
+    const int *teams;   /* the team of each rank, the same for the whole job; NULL: not known yet */
+    const bool *silent; /* whether the team of each rank keeps no messages; NULL: all keep them */
+    int nteams, nsilent; /* teams, and those of them that keep no messages; 0: not known yet */
+    bool repeats;        /* this rank still has collective calls of ftkit to make again */
     bool of_earlier_job; /* the line is: a replacement could not replay the set-up */
     bool rolling_back;   /* this rank has to restore the line before it continues */
 };
@@ -103,6 +105,7 @@ struct ftk_log_ops {
     void (*leave)(void);
     int (*sound)(void);
     /* at a failure */
+    bool (*sent_to)(uint64_t *teams);
     int (*search)(
         struct ftkit_ctx *ctx, MPI_Comm s, int root, const int *lost, int n, bool *all, bool *led);
     int (*quiesce)(
@@ -252,6 +255,27 @@ static inline int ftk_log_unshare(const struct ftkit_ctx *ctx, const void *buf)
 static inline const int *ftk_log_teams(const struct ftkit_ctx *ctx)
 {
     return ctx->log ? ctx->log->facts(ctx).teams : NULL;
+}
+
+/* Whether the team of each rank keeps no messages (log.silent); NULL: all teams keep them. */
+static inline const bool *ftk_log_silent(const struct ftkit_ctx *ctx)
+{
+    return ctx->log ? ctx->log->facts(ctx).silent : NULL;
+}
+
+/* The number of teams, 0: none; *silent: those of them that keep no messages. */
+static inline int ftk_log_count_teams(const struct ftkit_ctx *ctx, int *silent)
+{
+    const struct ftk_log_facts f = ctx->log ? ctx->log->facts(ctx) : (struct ftk_log_facts){ 0 };
+    *silent = f.nsilent;
+    return f.nteams;
+}
+
+/* Set bit t of teams, [ (ranks + 63) / 64 ] zeros, if this rank has sent a message to team t since
+ * the line without keeping it.  False: nothing is set, because its team keeps its messages. */
+static inline bool ftk_log_sent_to(const struct ftkit_ctx *ctx, uint64_t *teams)
+{
+    return ctx->log && ctx->log->sent_to(teams);
 }
 
 /* Collective over s: member root sends the teams of the n ranks to all, then all search the

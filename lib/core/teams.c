@@ -24,7 +24,8 @@ struct parser {
     int line; /* from 1 */
     int nteams;
     int n;
-    int *team; /* [n] -1: not in a team yet; NULL: only the form is checked */
+    int *team;  /* [n] -1: not in a team yet; NULL: only the form is checked */
+    bool ranks; /* a list of ranks: blanks and commas separate them, and there are no teams */
     struct ftk_teams_flaw *flaw;
 };
 
@@ -78,6 +79,8 @@ static bool enter(struct parser *p, int first, int last)
     if (last >= p->n)
         return wrong(p, "rank %d is out of range: the ranks are 0 to %d", last, p->n - 1);
     for (int r = first; r <= last; r++) {
+        if (p->team[r] >= 0 && p->ranks)
+            return wrong(p, "rank %d is there twice", r);
         if (p->team[r] >= 0)
             return wrong(p, "rank %d is in %s already", r,
                 p->team[r] == p->nteams ? "this team" : "another team");
@@ -173,6 +176,16 @@ bool ftk_teams_parse(
     return p.nteams > 0 || wrong(&p, "there is no team in it");
 }
 
+bool ftk_teams_parse_ranks(const char *list, int n, int *there, struct ftk_teams_flaw *flaw)
+{
+    struct parser p = {
+        .at = list, .end = list + strlen(list), .n = n, .team = there, .ranks = true, .flaw = flaw
+    };
+    for (int r = 0; there && r < n; r++)
+        there[r] = -1;
+    return parse_all(&p) && (p.nteams > 0 || wrong(&p, "there is no rank in it"));
+}
+
 /* ---- sources ------------------------------------------------------------------------- */
 
 int ftk_teams_of_list(const char *list, int n, int *team)
@@ -266,4 +279,25 @@ void ftk_teams_of_keys(const struct ftk_config *cfg, const int *domain, int n, i
             for (int q = r - 1; q >= 0 && team[r] == r; q--)
                 team[r] = domain[q] == domain[r] ? team[q] : r;
     }
+}
+
+int ftk_teams_silent(const char *list, const int *team, int n, bool *silent)
+{
+    struct ftk_teams_flaw flaw;
+    memset(silent, 0, (size_t)n * sizeof *silent);
+    if (!*list)
+        return FTKIT_OK;
+    int *there = malloc((size_t)n * sizeof *there);
+    bool *keeps_none = calloc((size_t)n, sizeof *keeps_none); /* by team */
+    int rc = there && keeps_none ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "log.silent");
+    if (rc == FTKIT_OK && !ftk_teams_parse_ranks(list, n, there, &flaw))
+        rc = ftk_fail(FTKIT_ERR_CONFIG, "log.silent: %s", flaw.why);
+    for (int r = 0; rc == FTKIT_OK && r < n; r++)
+        if (there[r] >= 0)
+            keeps_none[team ? team[r] : r] = true;
+    for (int r = 0; rc == FTKIT_OK && r < n; r++)
+        silent[r] = keeps_none[team ? team[r] : r];
+    free(there);
+    free(keeps_none);
+    return rc;
 }

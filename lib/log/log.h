@@ -126,9 +126,11 @@ struct ftk_log {
     const struct ftk_req_ops *const *kinds;      /* [FTK_REQ_NKINDS] of requests (req_ops.h) */
     const struct ftk_det_kind *const *det_kinds; /* [FTK_DET_NKINDS] (det_kinds.h) */
     int me, n;                                   /* rank, ranks */
-    const int *team; /* [n] the table in force; changed by teams.c only */
-    int *node;       /* [n] failure domain of each rank's process */
-    int *home;       /* [n] the same at the opening: the nodes that a program sees */
+    const int *team;    /* [n] the table in force; changed by teams.c only */
+    const bool *silent; /* [n] whether the team of a rank keeps no messages; NULL: all keep them;
+                           changed by teams.c only */
+    int *node;          /* [n] failure domain of each rank's process */
+    int *home;          /* [n] the same at the opening: the nodes that a program sees */
     struct ftk_log_epoch epoch;
     struct ftk_log_line line;
     struct ftk_vcomms vcomms;
@@ -166,6 +168,14 @@ static inline bool ftk_log_crosses(int rank)
 {
     return ftk_log.line.none_yet ? rank != ftk_log.me
                                  : ftk_log.team[rank] != ftk_log.team[ftk_log.me];
+}
+
+/* Whether this rank keeps a message to a rank.  A silent team keeps the messages before the first
+ * line only: until then it has no line to which it could go back. */
+static inline bool ftk_log_keeps(int rank)
+{
+    return ftk_log_crosses(rank)
+           && (!ftk_log.silent || ftk_log.line.none_yet || !ftk_log.silent[ftk_log.me]);
 }
 
 #endif

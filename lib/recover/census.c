@@ -11,8 +11,9 @@
 #include "detect/sure.h"
 #include "set/pack.h"
 
-/* In messages, in words of 64 bits: first one record of WORDS per process.  Then the list of
- * segments of each process: SEG_WORDS per segment, and the members of its group for a parity. */
+/* In messages, in words of 64 bits: first one record of WORDS per process.  Then the list of each
+ * process: the teams that a rank of a silent team has sent to, and the segments, with SEG_WORDS per
+ * segment, and the members of its group for a parity. */
 enum { WORDS = 29, SEG_WORDS = 6 };
 
 static enum ftk_sets sets_of(const struct ftkit_ctx *ctx)
@@ -29,7 +30,13 @@ static int world_rank(void)
     return MPI_Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS ? rank : -1;
 }
 
-static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
+/* What a process lists. */
+struct list {
+    int64_t *w;      /* [teams + segs] */
+    int teams, segs; /* words */
+};
+
+static void write_record(const struct ftkit_ctx *ctx, const struct list *l, int64_t *w)
 {
     int i = 0;
     w[i++] = ctx->rank;
@@ -61,11 +68,11 @@ static void write_record(const struct ftkit_ctx *ctx, int nwords, int64_t *w)
     w[i++] = (int64_t)ctx->repair.unusable;
     w[i++] = (int64_t)((uint64_t)(uint32_t)ftk_mpi_job() << 32 | (uint32_t)world_rank());
     w[i++] = (int64_t)ftk_run_node();
-    w[i++] = nwords;
+    w[i++] = l->segs | (int64_t)l->teams << 32;
 }
 
-/* Return the number of words in the process's list of segments. */
-static int read_record(const int64_t *w, struct ftk_census_entry *e)
+/* Returns the sizes of the process's list. */
+static struct list read_record(const int64_t *w, struct ftk_census_entry *e)
 {
     int i = 0;
     e->rank = (int)w[i++];
@@ -98,7 +105,7 @@ static int read_record(const int64_t *w, struct ftk_census_entry *e)
     e->process.job = (int)(w[i] >> 32);
     e->process.world_rank = (int)(w[i++] & UINT32_MAX);
     e->process.node = (uint64_t)w[i++];
-    return (int)w[i++];
+    return (struct list){ .teams = (int)(w[i] >> 32), .segs = (int)(w[i] & INT32_MAX) };
 }
 
 static int64_t *write_seg(const struct ftk_mem_seg *s, int64_t *w)
@@ -120,16 +127,20 @@ static int64_t *write_seg(const struct ftk_mem_seg *s, int64_t *w)
     return w;
 }
 
-/* List the sealed segments and parities of this process: *nwords words, which the caller frees.
- * NULL: no memory.  The data of a segment are verified when they are used: a damaged segment is
- * released then, and a further repair takes another copy.  The heads of parities are verified here,
- * because their groups go to all processes. */
-static int64_t *list_own(const struct ftkit_ctx *ctx, struct ftk_mem *mem, int *nwords)
+/* List the teams that this rank has sent to, if its own is silent, and the sealed segments and
+ * parities of this process.  The caller frees w of the result; NULL: no memory.  The data of a
+ * segment are verified when they are used: a damaged segment is released then, and a further repair
+ * takes another copy.  The heads of parities are verified here, because their groups go to all
+ * processes. */
+static struct list list_own(const struct ftkit_ctx *ctx, struct ftk_mem *mem)
 {
     const size_t most = SEG_WORDS + FTK_GROUP_MAX;
-    int64_t *all = malloc(((size_t)mem->nsegs * most + 1) * sizeof *all);
-    int64_t *at = all;
-    for (int i = 0; all && i < mem->nsegs; i++) {
+    const int teams = ctx->rank < 0 ? 0 : (ctx->nranks + 63) / 64;
+    struct list l = { calloc((size_t)teams + (size_t)mem->nsegs * most + 1, sizeof *l.w), 0, 0 };
+    if (l.w && ctx->rank >= 0 && ftk_log_sent_to(ctx, (uint64_t *)l.w))
+        l.teams = teams;
+    int64_t *at = l.w + l.teams;
+    for (int i = 0; l.w && i < mem->nsegs; i++) {
         struct ftk_mem_seg *s = mem->segs[i];
         if (s->set == 0 || !s->sealed)
             continue;
@@ -142,8 +153,8 @@ static int64_t *list_own(const struct ftkit_ctx *ctx, struct ftk_mem *mem, int *
         }
         at = write_seg(s, at);
     }
-    *nwords = (int)(at - all);
-    return all;
+    l.segs = l.w ? (int)(at - l.w) - l.teams : 0;
+    return l;
 }
 
 static const int64_t *read_seg(const int64_t *w, struct ftk_census_seg *s)
@@ -159,69 +170,74 @@ static const int64_t *read_seg(const int64_t *w, struct ftk_census_seg *s)
     return w + SEG_WORDS + s->n;
 }
 
-/* Read the lists of segments of all processes, all [sum of bytes], into c. */
-static int read_segs(struct ftk_census *c, const int64_t *all, const size_t *bytes)
+/* Read the lists of all processes, of these sizes [c->n], into c. */
+static int read_lists(struct ftk_census *c, const int64_t *all, const struct list *sizes)
 {
     size_t total = 0;
     for (int i = 0; i < c->n; i++)
-        total += bytes[i] / sizeof *all;
+        total += (size_t)sizes[i].segs;
     struct ftk_census_seg *segs = malloc((total / SEG_WORDS + 1) * sizeof *segs);
     c->segs = segs;
     if (!segs)
         return ftk_fail(FTKIT_ERR_NOMEM, "census");
     for (int i = 0; i < c->n; i++) {
-        const int64_t *end = all + bytes[i] / sizeof *all;
-        c->entries[i].segs = segs;
+        struct ftk_census_entry *e = &c->entries[i];
+        if (sizes[i].teams > 0 && sizes[i].teams == (e->nranks + 63) / 64)
+            e->sent_to = all;
+        all += sizes[i].teams;
+        const int64_t *end = all + sizes[i].segs;
+        e->segs = segs;
         while (all < end)
             all = read_seg(all, segs++);
-        c->entries[i].nsegs = (int)(segs - c->entries[i].segs);
+        e->nsegs = (int)(segs - e->segs);
     }
     return FTKIT_OK;
 }
 
-static int gather_segs(
-    MPI_Comm comm, struct ftk_census *c, const int64_t *mine, const size_t *bytes)
+static int gather_lists(
+    MPI_Comm comm, struct ftk_census *c, const int64_t *mine, const struct list *sizes)
 {
     const struct ftk_sure s = { comm, NULL, "census of segments" };
-    size_t total = 0;
-    for (int i = 0; i < c->n; i++)
+    size_t total = 0, *bytes = malloc((size_t)c->n * sizeof *bytes);
+    for (int i = 0; bytes && i < c->n; i++) {
+        bytes[i] = (size_t)(sizes[i].teams + sizes[i].segs) * sizeof *mine;
         total += bytes[i];
+    }
     c->words = malloc(total + sizeof *c->words);
-    if (!c->words)
-        return ftk_fail(FTKIT_ERR_NOMEM, "census of segments");
-    int rc = ftk_sure_allgatherv(&s, mine, bytes, c->words);
-    return rc == FTKIT_OK ? read_segs(c, c->words, bytes) : rc;
+    int rc = bytes && c->words ? ftk_sure_allgatherv(&s, mine, bytes, c->words)
+                               : ftk_fail(FTKIT_ERR_NOMEM, "census of segments");
+    free(bytes);
+    return rc == FTKIT_OK ? read_lists(c, c->words, sizes) : rc;
 }
 
 int ftk_census_take(struct ftkit_ctx *ctx, struct ftk_mem *mem, MPI_Comm comm, struct ftk_census *c)
 {
     const struct ftk_sure s = { comm, NULL, "census" };
     int64_t mine[WORDS];
-    int nwords = 0;
     memset(c, 0, sizeof *c);
     int rc = MPI_Comm_size(comm, &c->n);
     if (rc != MPI_SUCCESS)
         return ftk_fail_mpi(rc, "census");
     c->entries = calloc((size_t)c->n, sizeof *c->entries);
     int64_t *all = malloc((size_t)c->n * sizeof mine);
-    size_t *bytes = malloc((size_t)c->n * sizeof *bytes);
-    int64_t *segs = list_own(ctx, mem, &nwords);
+    struct list *sizes = malloc((size_t)c->n * sizeof *sizes);
+    const struct list own = list_own(ctx, mem);
     int result = FTKIT_OK;
-    if (!c->entries || !all || !segs || !bytes) {
+    if (!c->entries || !all || !own.w || !sizes) {
         result = ftk_fail(FTKIT_ERR_NOMEM, "census");
         goto out;
     }
-    write_record(ctx, nwords, mine);
+    write_record(ctx, &own, mine);
     result = ftk_sure_allgather(&s, mine, sizeof mine, all);
     if (result != FTKIT_OK)
         goto out;
     for (int i = 0; i < c->n; i++)
-        bytes[i] = sizeof *segs * (size_t)read_record(all + (size_t)i * WORDS, &c->entries[i]);
-    result = gather_segs(comm, c, segs, bytes);
+        sizes[i] = read_record(all + (size_t)i * WORDS, &c->entries[i]);
+    result = gather_lists(comm, c, own.w, sizes);
 out:
     free(all);
-    free(bytes);
-    free(segs);
+    free(sizes);
+    free(own.w);
     if (result != FTKIT_OK)
         ftk_census_free(c);
     return result;

@@ -42,6 +42,8 @@ struct ftk_census_entry {
     int spawn_failed;           /* spawns that have failed in a row */
     uint64_t unusable;          /* set that this rank has given up in memory, 0: none */
     struct ftk_run_end process; /* the process, without its end */
+    const int64_t *sent_to; /* of a rank of a silent team: bit t of [ (nranks + 63) / 64 ] words: it
+                               has sent to team t since the line; NULL: not known, or not silent */
     int nsegs;
     const struct ftk_census_seg *segs; /* [nsegs] */
 };
@@ -50,7 +52,7 @@ struct ftk_census {
     int n;                            /* processes, in the order of s */
     struct ftk_census_entry *entries; /* [n] */
     struct ftk_census_seg *segs;      /* of all processes; entries[].segs point into it */
-    int64_t *words;                   /* segs[].members point into it */
+    int64_t *words;                   /* segs[].members and entries[].sent_to point into it */
 };
 
 /* Take the census of all members of s.  Collective over s.  mem: the level whose segments are

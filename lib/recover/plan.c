@@ -288,6 +288,9 @@ static void choose_teams(const struct ftk_facts *f, struct ftk_plan *p)
         if (!all && p->back[r] && !alone)
             p->hit[team[r]] = 1;
     }
+    if (!all && !alone && f->rules->silent && !ftk_plan_take_along(f->c, f->rules, p))
+        for (int r = 0; r < p->nranks; r++)
+            p->hit[team[r]] = 1;
     for (int r = 0; !all && !alone && r < p->nranks; r++)
         p->back[r] = p->hit[team[r]];
     if (f->all && p->line == 0 && f->nlive > 0)
@@ -312,8 +315,12 @@ static void choose_back(const struct ftk_facts *f, struct ftk_plan *p)
                 "the message log has no set-up to replay: the job has to be relaunched");
         else if (p->back[r] && !p->is_new[r] && f->c->entries[p->proc_of[r]].where >= FTK_IN_CLOSE)
             ftk_plan_fatal(p, FTKIT_ERR_PEER,
-                "a rank failed when another one of its team had already left its loop (see "
-                "ftkit_finish): the job has to be relaunched");
+                f->rules->silent
+                    ? "a rank failed when one that has to roll back with it, in its team or in a "
+                      "silent one (log.silent), had already left its loop (see ftkit_finish): the "
+                      "job has to be relaunched"
+                    : "a rank failed when another one of its team had already left its loop (see "
+                      "ftkit_finish): the job has to be relaunched");
 }
 
 /* Whether a rank has made the call that wrote the line: it goes on; or it goes back in a call of

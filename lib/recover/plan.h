@@ -62,7 +62,7 @@ struct ftk_plan {
                           another one of the rank, whose segment has the same contents */
     int *need_own;  /* [nranks] 1: its process lacks the rank's segment of the line */
     int *back;      /* [nranks] 1: rolls back */
-    int *hit;       /* [nranks] 1: the team of that number rolls back; used by plan.c only */
+    int *hit;       /* [nranks] 1: the team of that number rolls back; a part of the plan's work */
     int *need_copy; /* [copies][nranks] 1: the holder lacks the copy */
     struct ftk_plan_group *groups; /* [ngroups] */
     int ngroups;
@@ -89,11 +89,13 @@ struct ftk_plan_rules {
     int nsupply;
     const int *team; /* [nranks] < nranks, team of each rank: only teams that have lost a rank roll
                           back; NULL: all ranks do */
-    bool all;        /* determinants of a lost rank are lost: all ranks roll back, or all of its
+    const bool *silent; /* [nranks] whether the team of a rank keeps no messages: it rolls back with
+                           each team to which it has sent since the line; NULL: all keep them */
+    bool all;           /* determinants of a lost rank are lost: all ranks roll back, or all of its
                         plane, whatever the teams are */
-    bool led;        /* ... of a rank that has led the other replicas: all ranks roll back */
-    int replicas;    /* replicas.count; 0: as 1 */
-    int lost;        /* enum ftk_lost_replicas */
+    bool led;           /* ... of a rank that has led the other replicas: all ranks roll back */
+    int replicas;       /* replicas.count; 0: as 1 */
+    int lost;           /* enum ftk_lost_replicas */
     const struct ftk_programs *programs; /* of the job; NULL, or n = 0: one */
 };
 

@@ -52,6 +52,13 @@ int ftk_plan_assign(const struct ftk_facts *f, struct ftk_plan *p);
  * p->groups, and p->source of rebuilt segments.  A step of ftk_plan_make().  FTKIT_ERR_NOMEM. */
 int ftk_plan_groups(const struct ftk_census *c, struct ftk_plan *p);
 
+/* plan_silent.c */
+/* p->hit has the teams that roll back.  Add each silent team that has sent since the line to one of
+ * them, also to one that this adds.  A step of ftk_plan_make().  False: it is not known what a rank
+ * of a silent team has sent, so all ranks have to roll back.  Uses p->back as memory. */
+bool ftk_plan_take_along(
+    const struct ftk_census *c, const struct ftk_plan_rules *rules, struct ftk_plan *p);
+
 /* plan_planes.c */
 /* With replicas, if a plane is whole: the planes that have lost a rank, or wait for the line, stand
  * still, all of their ranks roll back, and no other rank does.  At the next set they get the state

@@ -96,6 +96,7 @@ static int know_teams(struct ftk_attempt *a, struct ftk_plan_rules *rules)
     int rc = ftk_log_search(a->ctx, a->s, root, lost, n, &rules->all, &rules->led);
     free(lost);
     rules->team = ftk_log_teams(a->ctx);
+    rules->silent = ftk_log_silent(a->ctx);
     return rc;
 }
 

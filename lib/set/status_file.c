@@ -21,27 +21,21 @@ enum { TEXT_MAX = 1536 };
 #define NOW_S 0.005 /* the program waits so long for the file */
 #define LAST_S 5.0  /* the same for the last one */
 
-static int teams_of(const struct ftkit_ctx *ctx)
-{
-    const int *team = ftk_log_teams(ctx);
-    int n = 0;
-    for (int r = 0; team && r < ctx->nranks; r++)
-        n = team[r] >= n ? team[r] + 1 : n;
-    return n;
-}
-
 static int format(const struct ftkit_ctx *ctx, const char *state, double wall_s, char *text)
 {
     static const char *const modes[] = { "restart", "global", "team" };
     const struct ftk_policy *p = &ctx->policy;
     const double age_s = ctx->committed > 0 ? ftk_now_s() - p->last_set_s : 0;
+    int silent;
+    const int teams = ftk_log_count_teams(ctx, &silent);
     return ftk_format(text, TEXT_MAX,
         "ftkit.status = 1\njob = %016" PRIx64 "\nstate = %s\ntime = %.3f\nranks = %d\nspares = %d\n"
-        "mode = %s\nteams = %d\ncalls = %" PRIu64 "\ncall_seconds = %.9f\nset = %" PRIu64
+        "mode = %s\nteams = %d\nteams_silent = %d\ncalls = %" PRIu64
+        "\ncall_seconds = %.9f\nset = %" PRIu64
         "\nset_time = %.3f\nset_seconds = %.6f\nset_bytes = %zu\ndurable = %" PRIu64
         "\ndurable_time = %.3f\nflushing = %" PRIu64 "\nflush_seconds = %.6f\nlog_held = %" PRIu64
         "\nrepairs = %d\nrepair_seconds = %.6f\ndeadline = %.3f\nepoch = %d\nend = 1\n",
-        ctx->job, state, wall_s, ctx->nranks, ctx->nspares, modes[ctx->mode], teams_of(ctx),
+        ctx->job, state, wall_s, ctx->nranks, ctx->nspares, modes[ctx->mode], teams, silent,
         p->calls, p->call_s, ctx->committed, wall_s - age_s, p->costs_s[0], ctx->stats.region_bytes,
         ctx->status.durable, ctx->status.durable_s, ctx->flush.set, ctx->flush.last_s, p->log_held,
         ctx->stats.repairs, ctx->stats.repair_s, ctx->steer.end_s, ctx->epoch);

@@ -143,6 +143,11 @@ static void put_log_team_file(struct ftk_config *c)
     put_teams(c, 0, "", "my teams.txt");
 }
 
+static void put_log_silent(struct ftk_config *c)
+{
+    snprintf(c->log_silent, sizeof c->log_silent, "0 4-7");
+}
+
 static void put_log_matrix(struct ftk_config *c)
 {
     snprintf(c->log_matrix, sizeof c->log_matrix, "matrix.csv");
@@ -226,6 +231,7 @@ static const struct sample {
     { "log", "team_file", "my teams.txt", "FTKIT_LOG_TEAM_FILE", put_log_team_file },
     { "log", "reteam", "7 sets", "FTKIT_LOG_RETEAM", put_log_reteam },
     { "log", "reteam_gain", "35", "FTKIT_LOG_RETEAM_GAIN", put_log_reteam_gain },
+    { "log", "silent", "0 4-7", "FTKIT_LOG_SILENT", put_log_silent },
     { "log", "matrix", "matrix.csv", "FTKIT_LOG_MATRIX", put_log_matrix },
     { "log", "determinants", "relaxed", "FTKIT_LOG_DETERMINANTS", put_log_dets },
     { "log", "check", "false", "FTKIT_LOG_CHECK", put_log_check },
@@ -855,6 +861,8 @@ static void t_teams(void **state)
         "log.team_file: log.team_size is not 0: only one of them");
     fails("[log]\nteam_file = t\nteam_list = 0\n", 2,
         "log.team_file: log.team_list says what the teams are: only one of them can");
+    fails("[log]\nsilent = 0 4-x\n", 2, "log.silent: 'x' where a rank should be");
+    fails("[log]\nsilent = auto\n", 2, "log.silent: 'a' where a rank should be");
     put_file("t.ini", "[log]\nteam_size = 4\n", 20);
     setenv("FTKIT_LOG_TEAM_LIST", "0-3 4", 1);
     fails_path("t.ini", "FTKIT_LOG_TEAM_LIST", "log.team_size is not 0");
@@ -901,8 +909,8 @@ static void t_nonsense(void **state)
     static const char *const files[] = { "every = 1", "keep = 3", "asynchronous = false",
         "bandwidth = 1GB", "compress = deflate" };
     static const char *const log[] = { "teams = rank", "team_size = 2", "team_list = 0-3",
-        "team_file = t", "matrix = m", "determinants = causal", "check = false", "contexts = 8",
-        "memory = 1GB", "directory = /tmp" };
+        "team_file = t", "silent = 0 4-7", "matrix = m", "determinants = causal", "check = false",
+        "contexts = 8", "memory = 1GB", "directory = /tmp" };
     char text[160], want[96];
     (void)state;
     fails("[level.memory]\nscheme = none\n[level.hdf5]\nenabled = no\n", 2,
@@ -955,6 +963,12 @@ static void t_nonsense(void **state)
         warns(text, NULL);
     }
     warns("[log]\nenabled = true\nteams = rank\nteam_size = 2\n", "t.ini:3: log.teams: without");
+    fails("[log]\nenabled = true\nteams = all\nsilent = 0\n", 4,
+        "log.silent: log.teams is all: one team of all ranks keeps no messages");
+    loads("[log]\nenabled = true\nteams = all\nteam_size = 2\nsilent = 0\n",
+        &(struct ftk_config){ .nsupply = 0 });
+    fails("[log]\nenabled = true\nsilent = 0\n[replicas]\ncount = 2\n", 3,
+        "log.silent: silent teams need replicas.count = 1");
     warns("[checkpoint]\nperiod = 3 calls\nmtbf = 1h\n[level.hdf5]\nevery = 2\n",
         "t.ini:3: checkpoint.mtbf: without effect");
     warns("[checkpoint]\nperiod = 3 calls\nmtbf = 1h\n", NULL);
@@ -1231,7 +1245,7 @@ static void t_print_text(void **state)
     assert_non_null(strstr(text, "\ntimeout = 60s\n"));
     assert_non_null(strstr(text, "\nevents =\n"));
     assert_int_equal(lines_with(text, "\n[recover]\n"), 1);
-    assert_int_equal(values_in(text) + 9, COUNT(samples)); /* nine are empty */
+    assert_int_equal(values_in(text) + 10, COUNT(samples)); /* ten are empty */
     free(text);
     cfg.scheme = 99; /* not from ftk_config_load(): better no file than a wrong one */
     f = tmpfile();

@@ -216,6 +216,42 @@ static void fails(int rc, const char *what)
         fail_msg("\"%s\" is not in \"%s\"", what, ftk_detail_text());
 }
 
+/* Whose teams have a rank of the list: "x" for each. */
+static void silences(const char *list, const int *team, const char *want)
+{
+    bool silent[RANKS_MAX];
+    char got[RANKS_MAX + 1] = "";
+    const int n = (int)strlen(want);
+    struct ftk_teams_flaw flaw;
+    assert_int_equal(ftk_teams_silent(list, team, n, silent), FTKIT_OK);
+    for (int r = 0; r < n; r++)
+        got[r] = silent[r] ? 'x' : '-';
+    assert_string_equal(got, want);
+    assert_true(!*list || ftk_teams_parse_ranks(list, 0, NULL, &flaw));
+}
+
+static void t_silent(void **state)
+{
+    static const int pairs[] = { 0, 0, 2, 2, 4, 4 }, mixed[] = { 0, 1, 2, 0, 1, 2 };
+    bool silent[4];
+    (void)state;
+    silences("", NULL, "------");
+    silences("0 4-5", NULL, "x---xx");
+    silences(" 0,4-5\t2 ", NULL, "x-x-xx");
+    silences("3", pairs, "--xx--");
+    silences("0 1 5", pairs, "xx--xx"); /* two ranks of a team */
+    silences("4", mixed, "-x--x-");
+    fails(ftk_teams_silent("0 4", NULL, 4, silent), "log.silent: rank 4 is out of range");
+    fails(ftk_teams_silent("0 2-1", NULL, 4, silent), "log.silent: the range 2-1 ends before");
+    fails(ftk_teams_silent("0-2 1", NULL, 4, silent), "log.silent: rank 1 is there twice");
+    fails(ftk_teams_silent("2,2", NULL, 4, silent), "log.silent: rank 2 is there twice");
+    fails(ftk_teams_silent("auto", NULL, 4, silent), "log.silent: 'a' where a rank should be");
+    fails(ftk_teams_silent("1;2", NULL, 4, silent), "log.silent: ';' behind a rank");
+    fails(ftk_teams_silent("1,", NULL, 4, silent), "log.silent: a rank is missing");
+    fails(ftk_teams_silent(" ", NULL, 4, silent), "log.silent: there is no rank in it");
+    fails(ftk_teams_silent("99999999999", NULL, 4, silent), "log.silent: a rank is above");
+}
+
 static void t_sources(void **state)
 {
     int team[4];
@@ -266,6 +302,7 @@ int main(void)
         cmocka_unit_test(t_form),
         cmocka_unit_test(t_random),
         cmocka_unit_test(t_sources),
+        cmocka_unit_test(t_silent),
     };
     return cmocka_run_group_tests_name("teams", tests, setup_all, teardown_all);
 }

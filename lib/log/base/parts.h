@@ -35,6 +35,7 @@
     X(ranges)     /* payload/range.c: log entries whose bytes the program keeps */                 \
     X(channels)   /* payload/channel.c: what has come, what need not be sent again */              \
     X(points)     /* recovery/suppress.c: suppression points under way */                          \
+    X(silent)     /* recovery/silent.c: teams that keep no messages */                             \
     X(replay)     /* recovery/recovery.c: other ranks replay */                                    \
     X(vcomm)      /* vcomm/vcomm.c: communicators */                                               \
     X(drained)    /* recovery/drain.c: messages in flight */                                       \

@@ -31,6 +31,8 @@ struct ftk_peer {
     struct ftk_entry *first, *last; /* of the sender log, since the line */
     struct ftk_entry *last_before;  /* line apart: the last entry before the cut; or NULL */
     bool joined;                    /* is in the list */
+    bool unkept;                    /* this rank, of a silent team, has sent to it since the line */
+    bool unkept_since_cut; /* ... since the last cut, which is the line if its set is committed */
 };
 
 struct ftk_peers {
@@ -62,6 +64,12 @@ int ftk_peers_count(void);
 static inline int ftk_peers_rank(int i)
 {
     return ftk_peers.all ? i : ftk_peers.list[i];
+}
+
+/* This rank sends to another team without keeping the message (recovery/silent.c). */
+static inline void ftk_silent_sends(struct ftk_peer *p)
+{
+    p->unkept = p->unkept_since_cut = true;
 }
 
 #endif

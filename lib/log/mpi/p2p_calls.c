@@ -176,10 +176,10 @@ static int hand_out(struct ftk_vcomm *vc, struct ftk_req *r, int rc, MPI_Request
     return rc;
 }
 
-/* Whether a copy is sent: to a team-mate in a replay (own_bytes() in send.c). */
+/* Whether a copy is sent: in a replay, of a message that is not kept (own_bytes() in send.c). */
 static bool needs_copy(int world)
 {
-    return ftk_log.phase == FTK_PHASE_REPLAY && !ftk_log_crosses(world);
+    return ftk_log.phase == FTK_PHASE_REPLAY && !ftk_log_keeps(world);
 }
 
 /* Send a small message without the states of a request.  False: nothing is sent. */

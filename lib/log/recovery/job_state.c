@@ -46,7 +46,7 @@ int ftk_recovery_share_teams(struct ftkit_ctx *ctx, MPI_Comm s, int root, int n)
     if (ftk_teams() && l->node && l->home) {
         const uint64_t newest =
             ctx->repair.announced > ctx->committed ? ctx->repair.announced : ctx->committed;
-        memcpy(word + FIRST, ftk_teams_at(newest, &begun), bytes);
+        begun = ftk_teams_words(word + FIRST, n, newest);
         memcpy(word + BEGUN, &begun, sizeof begun);
         memcpy(word + FIRST + n, l->node, bytes);
         memcpy(word + FIRST + n + n, l->home, bytes);

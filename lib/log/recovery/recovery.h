@@ -47,6 +47,15 @@ int ftk_calls_outcome(struct ftkit_ctx *ctx, bool at_line, int code);
 extern const struct ftk_handle_ops *const ftk_handle_kinds[FTK_HANDLE_KINDS];
 /* teams.c: the team of each rank, the same on all ranks; NULL: not known yet. */
 const int *ftk_teams(void);
+/* silent.c: set bit t of teams, [ (n + 63) / 64 ] zeros, if this rank has sent a message to team t
+ * since the line without keeping it.  False: the team of this rank keeps its messages. */
+bool ftk_silent_sent_to(uint64_t *teams);
+/* teams.c: how many teams there are, of what sizes, and how many of them are silent; zeros: not
+ * known yet. */
+struct ftk_teams_counts {
+    int teams, least, most, silent;
+};
+struct ftk_teams_counts ftk_teams_counts(void);
 /* teams.c: what rank 0 says of them at an opening. */
 void ftk_teams_say(const struct ftkit_ctx *ctx);
 /* image.c: the region of the log in a set. */

@@ -350,7 +350,7 @@ static void pass_line(enum ftk_pass kind, bool first)
         own.fresh = true;
     }
     if (changes) {
-        ftk_teams_change(*next, ctx->committed);
+        ftk_teams_change(*next, ctx->nranks, ctx->committed);
         *next = NULL;
         (void)FTK_FAULT("reteam.line");
     }

@@ -127,6 +127,9 @@ static struct ftk_log_facts facts(const struct ftkit_ctx *ctx)
     return (struct ftk_log_facts){ .call = ftk_mpi_call,
         .comm = ftk_log.vcomms.user ? ftk_log.vcomms.user->handle : MPI_COMM_NULL,
         .teams = ftk_teams(),
+        .silent = ftk_log.silent,
+        .nteams = ftk_teams_counts().teams,
+        .nsilent = ftk_teams_counts().silent,
         .repeats = ftk_calls_repeats(),
         .of_earlier_job = ftk_line_of_earlier_job(ctx),
         .rolling_back = ftk_log_is_rolling_back() && !ftk_apart_is_halted() };
@@ -192,6 +195,7 @@ static const struct ftk_log_ops log_ops = {
     .enter = ftk_alone_enter,
     .leave = ftk_alone_leave,
     .sound = ftk_alone_check,
+    .sent_to = ftk_silent_sent_to,
     .search = ftk_recovery_search,
     .quiesce = ftk_recovery_quiesce,
     .install = ftk_recovery_install,

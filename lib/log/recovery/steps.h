@@ -25,16 +25,15 @@ int ftk_drain_late(bool *all);
 
 /* Collective over r->act, at an opening: make the table by the configuration. */
 int ftk_teams_make(const struct ftk_log_repair *r);
-/* In a repair a survivor shares its table: team [n] is the table in force from now on; n is the
- * number of ranks.  from: the set that has begun it.  FTKIT_ERR_NOMEM: the table in force is the
- * one before. */
-int ftk_teams_take(const int *team, int n, uint64_t from);
-/* The set is committed, and team [n] is in force from now on; team is allocated, and belongs to
- * this file from now on. */
-void ftk_teams_change(int *team, uint64_t set);
-/* The table in force when set is the newest one that is committed, and the set that has begun that
- * table; 0: an earlier one. */
-const int *ftk_teams_at(uint64_t set, uint64_t *from);
+/* Write the teams that are in force when newest is the newest set that is committed, and which of
+ * them are silent, as words [n] for another process.  Returns the set that has begun these teams. */
+uint64_t ftk_teams_words(int *word, int n, uint64_t newest);
+/* These words [n] are in force from now on; n is the number of ranks.  set: the set that has begun
+ * them.  FTKIT_ERR_NOMEM: the tables in force are those before. */
+int ftk_teams_take(const int *word, int n, uint64_t set);
+/* The set is committed, and team [n] is in force from now on, without silent teams.  team is
+ * allocated, and belongs to teams.c from now on. */
+void ftk_teams_change(int *team, int n, uint64_t set);
 void ftk_teams_close(void);
 
 /* ---- quiesce.c ----------------------------------------------------------------------- */

@@ -149,8 +149,8 @@ bool ftk_send_at_once(const void *buf, int count, MPI_Datatype type, int world, 
         || ftk_dtype_facts(type, &f) != MPI_SUCCESS || (size_t)count * (size_t)f->bytes > SMALL)
         return false;
     const size_t bytes = (size_t)count * (size_t)f->bytes;
-    const bool kept = ftk_log_crosses(world);
-    if ((kept || l->apart.on) && ftk_log_replays())
+    const bool crosses = ftk_log_crosses(world), kept = ftk_log_keeps(world);
+    if ((crosses || l->apart.on) && ftk_log_replays())
         return false; /* the receiver may have it */
     if (!kept && !ftk_mpi_takes(buf))
         return false; /* a request has memory for a copy */
@@ -159,6 +159,9 @@ bool ftk_send_at_once(const void *buf, int count, MPI_Datatype type, int world, 
         return false; /* no memory */
     ftk_det_before_send();
     (void)FTK_FAULT("log.send");
+    struct ftk_peer *peer = ftk_peer(world);
+    if (crosses && !kept)
+        ftk_silent_sends(peer);
     int rc = kept ? log_small(buf, count, f, world, tag, context)
                   : PMPI_Isend(buf, count, type, world, ftk_context_wire(context, tag),
                       ftk_log_real(context), real);
@@ -166,7 +169,6 @@ bool ftk_send_at_once(const void *buf, int count, MPI_Datatype type, int world, 
         return false; /* not sent: the send with a request finds the reason */
     if (out)
         out->count++;
-    struct ftk_peer *peer = ftk_peer(world);
     peer->count[FTK_COUNT_PROGRAM].sent += !kept; /* a logged message has been counted */
     peer->messages++;
     peer->bytes += bytes;

@@ -263,10 +263,11 @@ static int send_logged(struct ftk_req *r, size_t bytes)
     return rc;
 }
 
-/* In a replay a rank sends a copy of a message to a team-mate.  A program may free the request of a
- * send, and use the buffer again when it knows, from a barrier perhaps, that the message has been
- * received.  In a replay the barrier proves nothing: its messages from other teams are in logs, and
- * this rank may leave the barrier before the team-mate has come to the receive. */
+/* In a replay a rank sends a copy of a message that it does not keep.  A program may free the
+ * request of a send, and use the buffer again when it knows, from a barrier perhaps, that the
+ * message has been received.  In a replay the barrier proves nothing: its messages from other teams
+ * are in logs, and this rank may leave the barrier before the receiver, which has rolled back, too,
+ * has come to the receive. */
 static bool may_lose_buffer(struct ftk_req *r)
 {
     return ftk_log.phase == FTK_PHASE_REPLAY && !r->internal && ftk_req_of(ftk_req_handle(r));
@@ -281,15 +282,34 @@ static int own_bytes(struct ftk_req *r, size_t bytes)
     return ftk_dtype_packed(r->send.buf, r->count, r->type, &r->own, &r->send.owned);
 }
 
-/* Inside the team: send from the program's memory. */
-static int send_direct(struct ftk_req *r, size_t bytes)
+/* Whether the receiver of a message that is not kept has it: a rank of another team, if this team
+ * is silent; or the message is an early one of the line. */
+static int is_had(const struct ftk_req *r, bool crosses, bool *had)
 {
+    uint64_t hash = 0;
+    int rc = MPI_SUCCESS;
+    *had = false;
+    if (!ftk_log_replays() || !(crosses || ftk_log.apart.on))
+        return rc;
+    if (crosses && ftk_log.ctx->cfg.log_check)
+        rc = hash_of(r, &hash);
+    if (rc == MPI_SUCCESS)
+        *had = suppressed(r, hash);
+    return rc;
+}
+
+/* Inside the team, or from a silent team: send from the program's memory. */
+static int send_direct(struct ftk_req *r, size_t bytes, bool crosses)
+{
+    bool had = false;
     int rc = own_bytes(r, bytes);
     ftk_status_empty(&r->status);
+    if (rc == MPI_SUCCESS)
+        rc = is_had(r, crosses, &had);
     if (rc != MPI_SUCCESS)
         return ftk_req_fail(r, rc);
-    if (ftk_log.apart.on && ftk_log_replays() && suppressed(r, 0))
-        return ftk_req_finish(r, MPI_SUCCESS); /* an early message of the line */
+    if (had)
+        return ftk_req_finish(r, MPI_SUCCESS);
     if (ftk_mode_hold(r)) {
         ftk_queue_append(r);
         return MPI_SUCCESS;
@@ -300,7 +320,7 @@ static int send_direct(struct ftk_req *r, size_t bytes)
     if (rc != MPI_SUCCESS && !ftk_log_is_failure(rc))
         return ftk_req_fail(r, rc);
     if (rc != MPI_SUCCESS)
-        ftk_log_note_failure(); /* of a team-mate: this rank will roll back */
+        ftk_log_note_failure(); /* this rank will roll back with the receiver */
     ftk_queue_append(r);
     return MPI_SUCCESS;
 }
@@ -361,7 +381,10 @@ int ftk_send_begin(struct ftk_req *r)
     struct ftk_sent *out = l->apart.on ? ftk_sent_find(r->context, r->peer, r->tag) : NULL;
     if (l->apart.on && !out)
         return ftk_req_fail(r, MPI_ERR_NO_MEM);
-    rc = ftk_log_crosses(r->peer) ? send_logged(r, bytes) : send_direct(r, bytes);
+    const bool crosses = ftk_log_crosses(r->peer), keeps = ftk_log_keeps(r->peer);
+    if (crosses && !keeps) /* before the MPI may say that the receiver is dead */
+        ftk_silent_sends(peer);
+    rc = keeps ? send_logged(r, bytes) : send_direct(r, bytes, crosses);
     if (out)
         out->count += rc == MPI_SUCCESS;
     return rc;
