@@ -7,8 +7,13 @@
 
 int ftk_cut_make(const struct ftk_matrix *m, int per_unit, int k, int *team)
 {
-    const struct ftk_team_cut c = { m->n, per_unit, k, m->pairs, m->npairs, ftk_cut_divider.divide,
-        ftk_cut_divider.attempts };
+    const struct ftk_team_cut c = { .n = m->n,
+        .per_unit = per_unit,
+        .k = k,
+        .pairs = m->pairs,
+        .npairs = m->npairs,
+        .divide = ftk_cut_divider.divide,
+        .attempts = ftk_cut_divider.attempts };
     if (ftk_team_cut_make(&c, team) == FTKIT_OK)
         return TOOL_OK;
     ftk_tool_say("%s", ftk_tool_why(ftk_detail_text()));

@@ -42,7 +42,13 @@ struct search {
                             between calls */
     int *part, *best;    /* [n] */
     uint64_t looks;
+    const atomic_bool *stop;
 };
+
+static bool is_stopped(const struct search *s)
+{
+    return s->stop && atomic_load(s->stop);
+}
 
 int ftk_team_cut_units(int n, int per_unit)
 {
@@ -309,7 +315,7 @@ static void improve(struct search *s, int *part)
             *link_of(s, v, part[g->next[i]]) += g->bytes[i];
     for (int pass = 0; better && pass < PASSES; pass++) {
         better = false;
-        for (int v = 0; v < g->n && s->looks < LOOKS_MAX; v++)
+        for (int v = 0; v < g->n && s->looks < LOOKS_MAX && !is_stopped(s); v++)
             better = exchange(s, part, v) || better;
     }
 }
@@ -328,7 +334,7 @@ static void blocks(const struct ftk_team_graph *g, int *part)
     }
 }
 
-/* The unit without a part that has most bytes in to[]; of equal ones the first; -1: there is none. */
+/* The unit without a part that has most bytes in to[], of equal ones the first; -1: none. */
 static int heaviest(const struct ftk_team_graph *g, const int *part, const uint64_t *to)
 {
     int best = -1;
@@ -346,7 +352,7 @@ static void grow(struct search *s, int *part)
     uint64_t *to = s->to;
     for (int v = 0; v < g->n; v++)
         part[v] = -1;
-    for (int p = 0; p < g->k; p++) {
+    for (int p = 0; p < g->k && !is_stopped(s); p++) {
         for (int v = 0; v < g->n; v++)
             for (int i = g->start[v]; part[v] < 0 && i < g->start[v + 1]; i++)
                 to[v] += part[g->next[i]] < 0 ? g->bytes[i] : 0;
@@ -383,6 +389,8 @@ static int find(struct search *s, const struct ftk_team_cut *c)
     if (g->k <= 1 || g->k >= g->n || g->start[g->n] == 0)
         return FTKIT_OK;
     grow(s, s->part);
+    if (is_stopped(s))
+        return FTKIT_OK; /* the caller looks, too */
     take_if_better(s, &least);
     for (int attempt = 0; attempt < c->attempts; attempt++) {
         int rc = c->divide(g, attempt, s->part);
@@ -396,13 +404,16 @@ static int find(struct search *s, const struct ftk_team_cut *c)
 
 int ftk_team_cut_make(const struct ftk_team_cut *c, int *team)
 {
-    struct search s = { .g = { .n = ftk_team_cut_units(c->n, c->per_unit), .k = c->k } };
+    struct search s = { .g = { .n = ftk_team_cut_units(c->n, c->per_unit), .k = c->k },
+        .stop = c->stop };
     if (c->npairs > PAIRS_MAX)
         return ftk_fail(FTKIT_ERR_ARG, "the communication matrix has too many pairs");
     int rc = allocate(&s, c->npairs) ? FTKIT_OK : ftk_fail(FTKIT_ERR_NOMEM, "making teams");
     if (rc == FTKIT_OK) {
         build(&s, c);
         rc = find(&s, c);
+        if (rc == FTKIT_OK && is_stopped(&s))
+            rc = ftk_fail(FTKIT_ERR_STATE, "making teams: stopped");
     }
     for (int r = 0; rc == FTKIT_OK && r < c->n; r++)
         team[r] = s.best[r / c->per_unit];

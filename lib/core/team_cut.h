@@ -7,6 +7,8 @@
 #ifndef FTK_TEAM_CUT_H
 #define FTK_TEAM_CUT_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +39,7 @@ struct ftk_team_cut {
     size_t npairs;
     ftk_team_divide_fn *divide; /* asked so many times; NULL with 0 */
     int attempts;
+    const atomic_bool *stop; /* NULL, or becomes true when the result is not wanted any more */
 };
 
 /* Number of units that n ranks make. */
@@ -44,7 +47,8 @@ int ftk_team_cut_units(int n, int per_unit);
 /* Number of teams that a size of teams gives: the last one may be smaller. */
 int ftk_team_cut_teams(int n, int per_unit, int size);
 /* Make teams: team[r], for each rank, is a number below k.  Calls no MPI, and may run in a helper
- * thread.  FTKIT_ERR_NOMEM; FTKIT_ERR_ARG: too many pairs; an error of divide(). */
+ * thread.  FTKIT_ERR_NOMEM; FTKIT_ERR_ARG: too many pairs; FTKIT_ERR_STATE: stopped; an
+ * error of divide(). */
 int ftk_team_cut_make(const struct ftk_team_cut *c, int *team);
 /* Messages and bytes between ranks of different teams; pairs [npairs], team [n]. */
 struct ftk_cut {

@@ -7,7 +7,7 @@
  * sends HEAVY bytes to each other member of its group, and LIGHT bytes to the next rank, and one
  * more message of LIGHT bytes to rank 0, which receives from any source.  Groups have 4 ranks: a:
  * consecutive ones; b: rank modulo the number of groups; c: in an order that no rule of ranks
- * shows; s: as a, and all ranks stay as they are for ever.
+ * shows.
  *
  * Before each call of ftkit_checkpoint() each rank appends to RESULT.logged.RANK: the step, and the
  * bytes that its log has had since the set.  The result is a hash of all that all ranks have

@@ -142,6 +142,10 @@ static void t_ends(void **state)
     make(&c, team);
     for (int r = 0; r < c.n; r++)
         assert_int_equal(r, team[r]);
+    const atomic_bool stop = true;
+    c.k = 2;
+    c.stop = &stop;
+    assert_int_equal(FTKIT_ERR_STATE, ftk_team_cut_make(&c, team));
     c.npairs = ((size_t)1 << 28) + 1;
     assert_int_equal(FTKIT_ERR_ARG, ftk_team_cut_make(&c, team));
 }

@@ -3,11 +3,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * At a set each rank compares the share of its bytes that goes to other teams with the share at the
- * last look.  If the share of some rank has grown, all ranks give rank 0 what they have sent to
- * each rank (a look).  A helper thread of rank 0 makes teams of these rows.  If the new teams log
- * clearly less, rank 0 shares them at the next set, and that set has them: when it is committed,
- * the new teams are in force.  The logs are empty then, so no entry is of another table.
+ * At a set each rank compares the share of its bytes that goes to other teams with the least share
+ * since the last look.  If the share of some rank has grown, or after some sets anyway, all ranks
+ * give rank 0 what they have sent to each rank (a look).  A helper thread of rank 0 makes teams of
+ * these rows.  If the new teams log clearly less, rank 0 shares them at the next set, and that set
+ * has them: when it is committed, the new teams are in force.  The logs are empty then, so no entry
+ * is of another table.
  *
  * A failure ends all that is not in force: a set of teams that rank 0 has made is forgotten with
  * the process, or with the failure.  A set that is given up leaves the old teams in force, and rank
@@ -31,18 +32,21 @@
 #include "log/recovery/recovery.h"
 #include "steps.h"
 
-enum { PER_WORD = 2 }; /* teams in a word of a set */
-#define UNKNOWN (-1.0) /* the share of no look */
+enum { PER_WORD = 2 };               /* teams in a word of a set */
+enum { SOON = 8, SELDOM = 1024 };    /* sets until the next look: twice as many after each one */
+#define PAIRS_MOST ((size_t)1 << 21) /* of ranks that rank 0 looks at: about 240 MiB */
+#define UNKNOWN (-1.0)               /* no bytes, so no share of them */
 
 static struct {
-    uint64_t
-        *seen;    /* [n] bytes to each rank that are not counted any more; NULL: nothing was sent */
-    double share; /* of the bytes that went to other teams, at the last look */
-    double now;   /* ... since the line or the last look */
-    bool fresh;   /* the teams in force are new: the next share is that of a look */
-    int sets;     /* since the last look */
+    uint64_t *seen;  /* [n] bytes to each rank that count no more; NULL: all bytes count */
+    double share;    /* the least share of the bytes to other teams since the last look */
+    double now;      /* ... since the line or the last look */
+    bool fresh;      /* the teams in force are new: the next share is the least one */
+    int sets;        /* since the last look */
+    int wait;        /* so many sets after the last look there is another one */
     double looked_s; /* the time of that look */
     bool looked;     /* the ranks give their rows in this set */
+    bool warned;     /* that no teams can be made */
     int *next;       /* [n] the teams of the open set; NULL: those in force */
     int *loaded;     /* [n] the teams of the set that is restored at a start */
 } own;
@@ -51,10 +55,11 @@ static struct {
 
 enum work { IDLE, WORKING, MADE };
 
-/* The thread owns all members but stale from its start until state is MADE or IDLE. */
+/* From the start of the thread until state is MADE or IDLE the main thread writes stale, and no
+ * other member that the thread reads. */
 static struct making {
     _Atomic enum work state;
-    atomic_bool stale; /* a failure: what the thread makes is forgotten */
+    atomic_bool stale; /* a failure, or the end: the thread stops, and its result is forgotten */
     bool started;      /* the thread is to be joined */
     pthread_t thread;
     struct ftk_pair *pairs; /* [n] */
@@ -99,6 +104,7 @@ static void *make(void *arg)
 /* The thread has ended: give back what it had. */
 static void end_making(void)
 {
+    atomic_store(&making.stale, true);
     if (making.started)
         (void)pthread_join(making.thread, NULL); /* no error is possible: it is joined once */
     free(making.pairs);
@@ -149,7 +155,8 @@ static void take_row(void *arg, int from, const uint64_t *row)
 {
     struct making *m = arg;
     const uint64_t *w = row + 1;
-    if (m->full || !ftk_grow(&m->pairs, &m->room, m->npairs + row[0], sizeof *m->pairs)) {
+    if (m->full || m->npairs + row[0] > PAIRS_MOST
+        || !ftk_grow(&m->pairs, &m->room, m->npairs + row[0], sizeof *m->pairs)) {
         m->full = true;
         return;
     }
@@ -166,7 +173,12 @@ static void begin_making(const struct ftkit_ctx *ctx)
     m->old = malloc(bytes);
     m->team = malloc(bytes);
     if (m->full || !m->old || !m->team) {
-        ftk_report(FTKIT_WARNING, "context %s: no memory to make teams", ctx->cfg.name);
+        if (!own.warned)
+            ftk_report(FTKIT_WARNING,
+                "context %s: the teams stay: there is no memory to make others, or more than %zu "
+                "pairs of ranks exchange messages",
+                ctx->cfg.name, PAIRS_MOST);
+        own.warned = true;
         end_making();
         return;
     }
@@ -176,7 +188,8 @@ static void begin_making(const struct ftkit_ctx *ctx)
         .per_unit = per,
         .k = ftk_team_cut_teams(n, per, ctx->cfg.log_team_size),
         .pairs = m->pairs,
-        .npairs = m->npairs };
+        .npairs = m->npairs,
+        .stop = &m->stale };
     atomic_store(&m->state, WORKING);
     const int err = ftk_thread_start(&m->thread, make, m);
     m->started = err == 0;
@@ -211,6 +224,8 @@ static double share_logged(void)
     double all = 0, logged = 0;
     for (int i = 0, peers = ftk_peers_count(); i < peers; i++) {
         const int r = ftk_peers_rank(i);
+        if (r == ftk_log.me)
+            continue;
         all += (double)sent_to(r);
         logged += ftk_log_crosses(r) ? (double)sent_to(r) : 0;
     }
@@ -223,17 +238,16 @@ static bool wants_look(const struct ftkit_ctx *ctx)
     const struct ftk_period *every = &ctx->cfg.log_reteam;
     own.sets++;
     own.now = ftk_log.line.none_yet ? UNKNOWN : share_logged();
-    if (own.fresh && own.now >= 0) {
+    if (own.now >= 0 && (own.fresh || own.now < own.share))
         own.share = own.now;
-        own.fresh = false;
-    }
+    own.fresh = own.fresh && own.now < 0;
     if (own.now <= 0)
         return false;
     if (every->kind == FTK_PERIOD_COUNT)
         return own.sets >= every->value;
     if (every->kind == FTK_PERIOD_SECONDS)
         return ftk_now_s() - own.looked_s >= every->value;
-    return own.now > own.share * (1 + ctx->cfg.log_reteam_gain / 100.0);
+    return own.sets >= own.wait || own.now > own.share * (1 + ctx->cfg.log_reteam_gain / 100.0);
 }
 
 static uint64_t none[1]; /* a row without pairs */
@@ -294,7 +308,7 @@ static int look(struct ftk_chan *ch)
     else if (ch->ctx->rank == 0)
         end_making();
     own.looked = rc == FTKIT_OK;
-    if (own.looked && own.now > own.share)
+    if (own.looked && own.now >= 0)
         own.share = own.now;
     return rc;
 }
@@ -319,13 +333,15 @@ int ftk_reteam_meet(struct ftk_chan *ch)
     return rc;
 }
 
-static void say_new(const struct ftkit_ctx *ctx)
+static void say_new(const struct ftkit_ctx *ctx, const int *team, bool loaded)
 {
     struct ftk_event e;
     ftk_event_of(&e, ctx, "teams");
     ftk_event_int(&e, "set", (int64_t)ctx->committed);
-    ftk_event_int(&e, "team", own.next[ctx->rank]);
+    ftk_event_int(&e, "team", team[ctx->rank]);
     ftk_event_end(&e);
+    if (ctx->rank == 0 && loaded)
+        ftk_report(FTKIT_INFO, "context %s: the teams are those of the set", ctx->cfg.name);
     if (ctx->rank != 0 || !making.started)
         return;
     ftk_report(FTKIT_INFO,
@@ -335,26 +351,32 @@ static void say_new(const struct ftkit_ctx *ctx)
     end_making();
 }
 
-/* The teams of this line are in force.  A rank that has missed the commit has them from the others
- * (share_teams). */
+/* The teams of this line are in force; returns whether they are new.  A rank that has missed the
+ * commit has them from the others (share_teams). */
+static bool begin_teams(const struct ftkit_ctx *ctx, enum ftk_pass kind)
+{
+    int **next = own.next ? &own.next : &own.loaded;
+    if (!*next || kind != FTK_PASS_MET)
+        return false;
+    say_new(ctx, *next, next == &own.loaded);
+    own.fresh = next == &own.next;
+    ftk_teams_change(*next, ctx->nranks, ctx->committed);
+    *next = NULL;
+    (void)FTK_FAULT("reteam.line");
+    return true;
+}
+
 static void pass_line(enum ftk_pass kind, bool first)
 {
     const struct ftkit_ctx *ctx = ftk_log.ctx;
-    int **next = own.next ? &own.next : &own.loaded;
-    const bool changes = *next && kind == FTK_PASS_MET;
     (void)first;
     if (!is_dynamic())
         return;
-    if (changes && own.next) {
-        say_new(ctx);
-        own.fresh = true;
-    }
-    if (changes) {
-        ftk_teams_change(*next, ctx->nranks, ctx->committed);
-        *next = NULL;
-        (void)FTK_FAULT("reteam.line");
-    }
-    const bool over = own.looked || changes;
+    const bool changes = begin_teams(ctx, kind), over = own.looked || changes;
+    if (changes)
+        own.wait = SOON;
+    else if (own.looked && own.wait < SELDOM)
+        own.wait *= 2;
     if (over || ctx->cfg.log_reteam.kind == FTK_PERIOD_AUTO)
         begin_count();
     if (over) {
@@ -401,6 +423,7 @@ static void close_reteam(void)
 
 static void begin(void)
 {
+    own.wait = SOON;
     own.looked_s = ftk_now_s();
 }
 
@@ -421,24 +444,50 @@ static uint64_t *save(uint64_t *w)
     return w + n;
 }
 
-/* At a start all ranks restore the same set, or none: its teams are in force when all have it. */
-static int load(const struct ftk_section *in)
+/* Whether teams are such as this job makes them: the job that wrote the set may have had another
+ * log.team_size, or other nodes.  size [n]: work space. */
+static bool fits(const int *team, int *size)
 {
-    const size_t n = words();
-    free(own.loaded);
-    own.loaded = NULL;
-    if (n == 0 || !in->w || in->w == in->end || !in->first || !in->as_many)
-        return FTKIT_OK;
-    int *team = malloc((size_t)ftk_log.n * sizeof *team);
-    if (!team)
-        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
-    bool good = (size_t)(in->end - in->w) == n;
+    const int n = ftk_log.n, per = ranks_per_node(ftk_log.home, n);
+    const int units = ftk_team_cut_units(n, per);
+    const int k = ftk_team_cut_teams(n, per, ftk_log.ctx->cfg.log_team_size);
+    bool good = true;
+    memset(size, 0, (size_t)n * sizeof *size);
+    for (int r = 0; r < n; r++) {
+        good = good && team[r] == team[r - r % per];
+        size[team[r]] += r % per == 0;
+    }
+    for (int t = 0; t < n; t++)
+        good = good && (t < k ? size[t] >= units / k && size[t] <= units / k + 1 : size[t] == 0);
+    return good;
+}
+
+static bool read_teams(const struct ftk_section *in, int *team)
+{
+    bool good = (size_t)(in->end - in->w) == words();
     for (int r = 0; good && r < ftk_log.n; r++) {
         const uint32_t t = (uint32_t)(in->w[r / PER_WORD] >> 32 * (r % PER_WORD));
         good = t < (uint32_t)ftk_log.n;
         team[r] = (int)t;
     }
-    own.loaded = team;
+    return good;
+}
+
+/* At a start all ranks restore the same set, or none: its teams are in force when all have it. */
+static int load(const struct ftk_section *in)
+{
+    free(own.loaded);
+    own.loaded = NULL;
+    if (!is_dynamic() || !in->w || in->w == in->end || !in->first || !in->as_many)
+        return FTKIT_OK;
+    int *team = malloc(2 * (size_t)ftk_log.n * sizeof *team);
+    if (!team)
+        return ftk_fail(FTKIT_ERR_NOMEM, "teams");
+    const bool good = read_teams(in, team);
+    if (good && fits(team, team + ftk_log.n))
+        own.loaded = team;
+    else
+        free(team);
     return good ? FTKIT_OK : ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: the teams");
 }
 

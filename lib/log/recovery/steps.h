@@ -26,7 +26,7 @@ int ftk_drain_late(bool *all);
 /* Collective over r->act, at an opening: make the table by the configuration. */
 int ftk_teams_make(const struct ftk_log_repair *r);
 /* Write the teams that are in force when newest is the newest set that is committed, and which of
- * them are silent, as words [n] for another process.  Returns the set that has begun these teams. */
+ * them are silent, as words [n] for another process.  Returns the set that has begun them. */
 uint64_t ftk_teams_words(int *word, int n, uint64_t newest);
 /* These words [n] are in force from now on; n is the number of ranks.  set: the set that has begun
  * them.  FTKIT_ERR_NOMEM: the tables in force are those before. */

@@ -5,7 +5,8 @@
  *
  * The tables are made at an opening.  With log.teams = dynamic a set may begin another table
  * (reteam.c), and no team is silent.  In a repair each process takes the tables of a survivor that
- * knows the newest set.  Other files read them by ftk_teams(), ftk_log_crosses() and ftk_log_keeps().
+ * knows the newest set.  Other files read them by ftk_teams(), ftk_log_crosses() and
+ * ftk_log_keeps().
  *
  * Between processes both tables are one: the word of a rank is the number of its team, and a bit if
  * the team is silent. */
