@@ -123,8 +123,8 @@ static bool allocate(struct search *s, size_t npairs)
     s->becomes = malloc(k * sizeof *s->becomes);
     s->have = malloc(k * sizeof *s->have);
     s->to = calloc(n + k, sizeof *s->to);
-    s->part = malloc(n * sizeof *s->part);
-    s->best = malloc(n * sizeof *s->best);
+    s->part = calloc(n, sizeof *s->part);
+    s->best = calloc(n, sizeof *s->best);
     if (n <= LINKS_MAX / k)
         s->links = malloc(n * k * sizeof *s->links);
     return g->start && g->next && g->weight && g->bytes && g->size && s->edges && s->sized
