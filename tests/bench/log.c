@@ -5,7 +5,7 @@
  * blocks of both in turns; it gives the fastest block of each, because the operations are
  * shorter than what a busy machine does in between by orders of magnitude.
  *
- *   log [-k KIND] [-t TEAM_SIZE] [-m MODE] [-b BYTES] [-c 0] [-o] [-a SET] [-r REPETITIONS]
+ *   log [-k KIND] [-t TEAM_SIZE] [-m MODE] [-b BYTES] [-c 0] [-o] [-s] [-a SET] [-r REPETITIONS]
  *
  * KIND: pingpong (one way: a send and a receive), self (the same without another
  * process), halo (four neighbours of a 2-D grid), rate (64 messages to the next rank and 64
@@ -15,9 +15,10 @@
  * plane); allreduce, barrier, bcast, reduce, allgather (BYTES of each rank), alltoall: their
  * bound is the non-blocking twin, polled.  TEAM_SIZE: ranks that roll back together; 0
  * leaves the log off.  MODE: log.determinants; each rank counts as a node then.  -c 0:
- * log.check = false.  -o: the bound of a collective is the blocking call of the MPI.  -a: with
- * checkpoint.line = apart; SET is away (no set is open), or open (all ranks but the last one have
- * cut for a set).
+ * log.check = false.  -o: the bound of a collective is the blocking call of the MPI.  -s: the
+ * messages are shared by ftkit_share(); otherwise they change from operation to operation.  -a:
+ * with checkpoint.line = apart; SET is away (no set is open), or open (all ranks but the last one
+ * have cut for a set).
  *
  * Between teams the bound of messages from 4096 bytes on has a memcpy() of what the log keeps,
  * after the operation, to memory that has been touched and is not in the cache.
@@ -100,6 +101,7 @@ struct kind {
 static const char *kind_name = "pingpong", *mode = NULL, *apart = NULL;
 static int team_size, check = 1;
 static bool own;       /* the bound is the blocking collective */
+static bool shares;    /* the messages stay as they are */
 static char *from;     /* [4 * bytes] */
 static char *copy;     /* [COPIED + bytes] */
 static char *to;       /* [max(4, nranks) * bytes] */
@@ -115,6 +117,8 @@ static int option(int opt, const char *value)
         mode = value;
     else if (opt == 'o')
         own = true;
+    else if (opt == 's')
+        shares = true;
     else if (opt == 'a')
         apart = value;
     else
@@ -124,10 +128,18 @@ static int option(int opt, const char *value)
 
 /* ---- the operations ------------------------------------------------------------------ */
 
+/* The next messages are other ones: the log keeps messages with the same bytes once. */
+static void change(const struct bench *b)
+{
+    for (int part = 0; !shares && part < 4; part++)
+        from[part * (ptrdiff_t)b->bytes]++;
+}
+
 static void pingpong(struct bench *b, const struct side *s, int ops)
 {
     int n = (int)b->bytes, rc = MPI_SUCCESS;
     for (int i = 0; b->rank < 2 && i < ops; i++) {
+        change(b);
         if (i % 2 == b->rank)
             rc |= s->mpi->send(from, n, MPI_BYTE, 1 - b->rank, 1, s->comm);
         else
@@ -140,6 +152,7 @@ static void self(struct bench *b, const struct side *s, int ops)
 {
     int n = (int)b->bytes, rc = MPI_SUCCESS;
     for (int i = 0; i < ops; i++) {
+        change(b);
         rc |= s->mpi->send(from, n, MPI_BYTE, b->rank, 1, s->comm);
         rc |= s->mpi->recv(to, n, MPI_BYTE, b->rank, 1, s->comm, MPI_STATUS_IGNORE);
     }
@@ -154,6 +167,7 @@ static void halo(struct bench *b, const struct side *s, int ops)
     int to_rank[4] = { y * nc + (x + 1) % nc, y * nc + (x + nc - 1) % nc, (y + 1) % nr * nc + x,
         (y + nr - 1) % nr * nc + x };
     for (int i = 0; i < ops; i++) {
+        change(b);
         MPI_Request req[8];
         for (int d = 0; d < 4; d++) /* from the other side */
             rc |= s->mpi->irecv(to + d * n, n, MPI_BYTE, to_rank[d ^ 1], d, s->comm, &req[d]);
@@ -167,9 +181,11 @@ static void halo(struct bench *b, const struct side *s, int ops)
 static void allreduce(struct bench *b, const struct side *s, int ops)
 {
     int rc = MPI_SUCCESS;
-    for (int i = 0; i < ops; i++)
+    for (int i = 0; i < ops; i++) {
+        change(b);
         rc |= s->mpi->allreduce(
             from, to, (int)(b->bytes / sizeof(double)), MPI_DOUBLE, MPI_SUM, s->comm);
+    }
     bench_mpi(b, rc, "allreduce");
 }
 
@@ -184,8 +200,10 @@ static void barrier(struct bench *b, const struct side *s, int ops)
 static void bcast(struct bench *b, const struct side *s, int ops)
 {
     int rc = MPI_SUCCESS;
-    for (int i = 0; i < ops; i++)
+    for (int i = 0; i < ops; i++) {
+        change(b);
         rc |= s->mpi->bcast(from, (int)b->bytes, MPI_BYTE, 0, s->comm);
+    }
     bench_mpi(b, rc, "broadcast");
 }
 
@@ -193,25 +211,31 @@ static void bcast(struct bench *b, const struct side *s, int ops)
 static void alltoall(struct bench *b, const struct side *s, int ops)
 {
     int n = (int)b->bytes / b->nranks, rc = MPI_SUCCESS;
-    for (int i = 0; i < ops; i++)
+    for (int i = 0; i < ops; i++) {
+        change(b);
         rc |= s->mpi->alltoall(from, n, MPI_BYTE, to, n, MPI_BYTE, s->comm);
+    }
     bench_mpi(b, rc, "alltoall");
 }
 
 static void allgather(struct bench *b, const struct side *s, int ops)
 {
     int n = (int)b->bytes, rc = MPI_SUCCESS;
-    for (int i = 0; i < ops; i++)
+    for (int i = 0; i < ops; i++) {
+        change(b);
         rc |= s->mpi->allgather(from, n, MPI_BYTE, to, n, MPI_BYTE, s->comm);
+    }
     bench_mpi(b, rc, "allgather");
 }
 
 static void reduce(struct bench *b, const struct side *s, int ops)
 {
     int rc = MPI_SUCCESS;
-    for (int i = 0; i < ops; i++)
+    for (int i = 0; i < ops; i++) {
+        change(b);
         rc |= s->mpi->reduce(
             from, to, (int)(b->bytes / sizeof(double)), MPI_DOUBLE, MPI_SUM, 0, s->comm);
+    }
     bench_mpi(b, rc, "reduce");
 }
 
@@ -237,11 +261,13 @@ static void farm(struct bench *b, const struct side *s, int ops)
     int n = (int)b->bytes, rc = MPI_SUCCESS;
     int each = ops / (b->nranks - 1);
     for (int i = 0; b->rank == 0 && i < each * (b->nranks - 1); i++) {
+        change(b);
         MPI_Status st;
         rc |= s->mpi->recv(to, n, MPI_BYTE, MPI_ANY_SOURCE, 1, s->comm, &st);
         rc |= s->mpi->send(from, n, MPI_BYTE, st.MPI_SOURCE, 2, s->comm);
     }
     for (int i = 0; b->rank > 0 && i < each; i++) {
+        change(b);
         rc |= s->mpi->send(from, n, MPI_BYTE, 0, 1, s->comm);
         rc |= s->mpi->recv(to, n, MPI_BYTE, 0, 2, s->comm, MPI_STATUS_IGNORE);
     }
@@ -255,6 +281,7 @@ static void pipeline(struct bench *b, const struct side *s, int ops)
     int nc = columns(b->nranks), nr = b->nranks / nc;
     int x = b->rank % nc, y = b->rank / nc;
     for (int i = 0; i < ops; i++) {
+        change(b);
         if (x > 0)
             rc |= s->mpi->recv(to, n, MPI_BYTE, MPI_ANY_SOURCE, EAST, s->comm, MPI_STATUS_IGNORE);
         if (y > 0)
@@ -424,10 +451,12 @@ static void repetition(struct bench *b, const struct kind *k, int ops)
     struct fastest f = { 1e9, 1e9, 1e9, 1e9 };
     uint64_t before[COUNTS], since[COUNTS];
     write_set(b);
+    if (shares)
+        bench_ft(b, ftkit_share(b->ft, from, 4 * b->bytes), FTKIT_OK, "share");
     counts(b, before);
     (void)block_s(b, k, &log, ops, 0);
     count_since(b, before, since);
-    size_t kept = b->bytes >= LONG ? (size_t)since[0] / (size_t)ops : 0;
+    size_t kept = b->bytes >= LONG && !shares ? (size_t)since[0] / (size_t)ops : 0;
     counts(b, before);
     for (int i = 0; i < BLOCKS; i++) {
         f.mpi = least(f.mpi, block_s(b, k, bound, ops, 0));
@@ -471,7 +500,7 @@ int main(int argc, char **argv)
 {
     struct bench b = { .bytes = 8, .reps = 5 };
     int step = 0;
-    bench_options(&b, argc, argv, "b:r:k:t:m:c:oa:", option);
+    bench_options(&b, argc, argv, "b:r:k:t:m:c:osa:", option);
     const struct kind *k = find_kind(&b);
     configure();
     bench_open(&b, &argc, &argv);
