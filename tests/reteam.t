@@ -151,6 +151,15 @@ for my $step (all_cases() ? map { 4 * $_ } 8 .. 14 : (47, 52)) {
         like($j->{log} || 'ranks 0, 2, 4 and 6 return', qr/ranks 0, 2, 4 and 6 return/, '... and its new team goes back');
     }
 }
+# the other ways of determinants, and processes that are spawned
+for my $mode (qw(causal pessimistic relaxed)) {
+    comes_back("determinants = $mode: a rank is lost at reteam.line", 'reteam.line:6:1:kill',
+        env => { FTKIT_LOG_DETERMINANTS => $mode });
+    comes_back("determinants = $mode: a rank is lost in a step of new teams", 'app.step:3:48:kill',
+        env => { FTKIT_LOG_DETERMINANTS => $mode });
+}
+comes_back('a spawned process replaces a rank of new teams', 'app.step:4:48:kill', spares => 0,
+    env => { FTKIT_RECOVER_SUPPLY => 'spawn' });
 # the set begins new teams, and only some ranks have seen the commit
 for my $visit (8 .. (all_cases() ? 11 : 9)) {
     for my $knows (all_cases() ? (0, 3, 7) : $visit == 8 ? 0 : 3) {
