@@ -200,7 +200,8 @@ my %axes = (
     'level.hdf5.compress' => [qw(none deflate)],
     'level.hdf5.writers' => [qw(0 1 2)],
     'log.determinants' => [qw(node causal pessimistic relaxed refuse)],
-    teams => [qw(rank 1 2 3 list all)],
+    teams => [qw(rank 1 2 3 list all dynamic)],
+    'log.silent' => ['', '0'],
     'replicas.compare' => [qw(regions messages)],
     'replicas.lost' => [qw(compared clone replay)],
     'recover.supply' => ['spare, spawn, end', 'spare, end', 'spawn, end', 'spare, shrink, end'],
@@ -254,10 +255,13 @@ sub choose_log {
     $c->{config}{'log.enabled'} = 'true';
     $c->{config}{'checkpoint.line'} = 'apart' if $mode eq 'apart';
     my $one = $p->{kinds}{team} || $p->{kinds}{shmem}; # one team of all ranks
-    my $team = $one ? 'all' : $mode eq 'replicas' ? 'rank' : one_of(grep { $_ ne 'all' } @{ $axes{teams} });
+    my $team = $one ? 'all' : $mode eq 'replicas' ? 'rank'
+        : one_of(grep { $_ ne 'all' && ($_ ne 'dynamic' || $mode eq 'log') } @{ $axes{teams} });
     $team = 'rank' if $team eq 'list' && $c->{n} != 4;
-    $c->{config}{ $team =~ /rank|all/ ? 'log.teams' : $team eq 'list' ? 'log.team_list' : 'log.team_size' } =
+    $c->{config}{ $team =~ /rank|all|dynamic/ ? 'log.teams' : $team eq 'list' ? 'log.team_list' : 'log.team_size' } =
         $team eq 'list' ? '0,2 1,3' : $team;
+    @{ $c->{config} }{qw(log.team_size log.reteam log.reteam_gain)} = (2, '1 sets', 1) if $team eq 'dynamic';
+    set_key($c, 'log.silent', '0') if $team !~ /all|dynamic/ && $mode ne 'replicas' && chance(20);
     my @modes = $mode eq 'log' && !$one ? ('node', 'causal', 'pessimistic') : 'node';
     push(@modes, ('refuse') x 2) if $p->{kinds}{refuse} && $mode ne 'replicas';
     push(@modes, ('relaxed') x 2) if $p->{kinds}{relaxed} && $mode eq 'log';
