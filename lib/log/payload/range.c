@@ -160,9 +160,9 @@ int ftk_range_share(const void *buf, size_t bytes)
     const char *at = buf;
     if (ftk_log_is_rolling_back())
         return FTKIT_OK; /* the restore ends all ranges */
-    int rc = check_mode();
+    int rc = check_memory(at, bytes);
     if (rc == FTKIT_OK)
-        rc = check_memory(at, bytes);
+        rc = check_mode();
     if (rc != FTKIT_OK)
         return rc;
     const size_t i = count_to(at);
