@@ -280,6 +280,19 @@ static bool exchange(const struct foreign *f)
     return true;
 }
 
+/* The last rank begins its first lazy step when the hub has all that it has sent before: if that
+ * rank dies then, the hub needs nothing of it. */
+static bool begin_idle(const struct foreign *f)
+{
+    const int last = f->nranks - 1;
+    int go = 0;
+    if (g.is != LAZY || f->step != IDLE || (f->rank != 0 && f->rank != last))
+        return true;
+    return (f->rank == 0 ? MPI_Send(&go, 1, MPI_INT, last, 97, f->comm)
+                         : MPI_Recv(&go, 1, MPI_INT, 0, 97, f->comm, MPI_STATUS_IGNORE))
+           == MPI_SUCCESS;
+}
+
 /* The last rank gets nothing any more, so the hub does not wait for it.  When this rank has died,
  * its messages are sent again while the buffer changes. */
 static void change_early(const struct foreign *f)
@@ -307,7 +320,7 @@ static void break_word(const struct foreign *f)
 static void hub(const struct foreign *f)
 {
     begin(f);
-    if (!exchange(f))
+    if (!begin_idle(f) || !exchange(f))
         return;
     if (g.is == UNSHARE) {
         unshare(f);
@@ -334,7 +347,7 @@ static void step(struct foreign *f)
         hub(f);
         return;
     }
-    if (!exchange(f) || is_idle(f, f->rank))
+    if (!begin_idle(f) || !exchange(f) || is_idle(f, f->rank))
         return;
     *g.state =
         XXH3_64bits_withSeed(g.in, (size_t)MESSAGES * (size_t)f->size * sizeof *g.in, *g.state);
