@@ -1193,6 +1193,16 @@ typedef struct ftkit_info {
                                  Use this member, not MPI_APPNUM: a process that a repair has
                                  spawned has MPI_APPNUM 0 */
     int nprograms;          /**< programs of the job, at least 1; a : a is one */
+    /* the last replay that is over: this rank, or the process before it, had called
+       ftkit_checkpoint() some times since the set to which it went back, and calls as often again.
+       0: none, and with replicas or checkpoint.line = apart */
+    double replay_s;         /**< seconds from the restore of the regions until the last of these
+                                  calls began, without further repairs */
+    double replay_forward_s; /**< seconds that the same calls took before the failure, without
+                                  repairs.  The speed of the replay is replay_forward_s / replay_s.
+                                  Of a replacement: as measured by the survivor of the lowest
+                                  rank */
+    uint64_t replay_calls;   /**< calls of ftkit_checkpoint() that were repeated */
 } ftkit_info;
 
 /** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */

@@ -17,6 +17,7 @@
 #include "replica/planes.h"
 #include "set/checkpoint.h"
 #include "set/clone.h"
+#include "set/course.h"
 #include "set/debug_regions.h"
 #include "set/device.h"
 #include "set/files.h"
@@ -374,6 +375,7 @@ int ftkit_checkpoint(ftkit_ctx *ctx)
     if (ctx->first_call)
         count_first_call(ctx);
     ftk_policy_count(ctx);
+    ftk_course_call(ctx, now);
     ctx->replica.sets = FTK_SETS_COME;
     ftk_progress_call(ctx);
     if (!ctx->detect.failed && now - ctx->detect.polled_s >= POLL_EVERY_S) {

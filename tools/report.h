@@ -87,6 +87,8 @@ struct rp_repair {
     double failed_t;
     double seconds, phase[RP_PHASES];
     int64_t lost, line, spares;
+    double replay,
+        forward; /* of the slowest rank, and the same calls before the failure; -1: none */
     struct rp_ranks replaced, back;
     uint64_t survivors;   /* lines */
     struct {              /* where the ranks got their data from */
@@ -102,6 +104,7 @@ struct rp_restore {
     int from, number; /* of rp_log.from; the number in the text, -1: none */
     int session;
     int64_t attempt;
+    double replay, forward; /* how long its replay took, and the same calls before; -1: none */
 };
 
 struct rp_text {
@@ -318,6 +321,12 @@ void ftk_rp_bytes(double bytes, char buf[32]);
 void ftk_rp_list(const struct rp_ranks *l, char *buf, size_t bytes); /* "3, 7 and 12 more" */
 void ftk_rp_progress_chart(const struct rp_log *log, FILE *out);
 void ftk_rp_sets_charts(const struct rp_log *log, FILE *out);
+/* The replay is over that began with the last restore of a rank, and how long the same calls had
+ * taken before the failure. */
+void ftk_rp_replayed(
+    struct rp_log *log, int rank, int session, int64_t attempt, double replay, double forward);
+/* How fast the replay was: 2 is twice as fast as the first execution; 0: not known. */
+double ftk_rp_replay_speed(const struct rp_repair *x);
 void ftk_rp_repairs_chart(const struct rp_log *log, FILE *out);
 void ftk_rp_memory_chart(const struct rp_log *log, FILE *out);
 void ftk_rp_matrix_chart(const struct rp_log *log, FILE *out);

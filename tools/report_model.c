@@ -182,6 +182,11 @@ void ftk_rp_source(const struct rp_log *log, int from, int number, char *buf, si
         snprintf(buf, bytes, "%s", text);
 }
 
+struct rp_rank *ftk_rp_rank(struct rp_log *log, int64_t rank)
+{
+    return rank >= 0 && rank < log->nranks ? &log->ranks[rank] : NULL;
+}
+
 /* ---- the matrix ---------------------------------------------------------------------- */
 
 static const struct rp_log *sorted;

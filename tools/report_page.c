@@ -283,6 +283,14 @@ static void repair_row(const struct rp_log *log, FILE *out, size_t i)
     cell_time(out, x->seconds);
     for (int k = 0; k < RP_PHASES; k++)
         cell_time(out, x->phase[k]);
+    if (x->replay >= 0)
+        cell_time(out, x->replay);
+    else
+        fputs("<td class=\"n\">none</td>", out);
+    if (ftk_rp_replay_speed(x) > 0)
+        fprintf(out, "<td class=\"n\">%.3g</td>", ftk_rp_replay_speed(x));
+    else
+        fputs("<td class=\"n\">?</td>", out);
     sources(log, out, x);
     if (x->spares >= 0)
         fprintf(out, "<td class=\"n\">%" PRId64 "</td></tr>\n", x->spares);
@@ -329,11 +337,12 @@ static void failures(const struct rp_log *log, FILE *out)
         ftk_rp_repairs_chart(log, out);
         ftk_rp_table(out,
             "failure|#at|replaced ranks|rolled back|#to set|#repair|#detect|#supply|#rebuild|"
-            "#restore|data from|#spares left");
+            "#restore|#replay|#replay speed|data from|#spares left");
         for (size_t i = 0; i < log->nrepairs && i < 200; i++)
             repair_row(log, out, i);
         fputs("</table></div>\n<p class=\"note\">The figures of a repair are those of its slowest "
-              "survivor.",
+              "survivor. The replay is that of the slowest rank that went back; at speed 2 it made "
+              "the same calls twice as fast as before the failure.",
             out);
         uint64_t more = log->nrepairs + log->more_repairs;
         if (more > 200)

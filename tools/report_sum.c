@@ -111,6 +111,33 @@ static void count_source(struct rp_repair *x, const struct rp_restore *s)
     }
 }
 
+void ftk_rp_replayed(
+    struct rp_log *log, int rank, int session, int64_t attempt, double replay, double forward)
+{
+    for (size_t i = log->nrestores; i-- > 0;) {
+        struct rp_restore *x = &log->restores[i];
+        if (x->rank != rank || x->session != session || x->attempt != attempt)
+            continue;
+        x->replay = replay;
+        x->forward = forward;
+        return;
+    }
+}
+
+/* The replay of a repair is that of its slowest rank. */
+static void count_replay(struct rp_repair *x, const struct rp_restore *s)
+{
+    if (s->replay <= x->replay)
+        return;
+    x->replay = s->replay;
+    x->forward = s->forward;
+}
+
+double ftk_rp_replay_speed(const struct rp_repair *x)
+{
+    return x->replay > 0 && x->forward > 0 ? x->forward / x->replay : 0;
+}
+
 static bool same_attempt(const struct rp_repair *x, const struct rp_restore *s)
 {
     return x->session == s->session && x->attempt == s->attempt;
@@ -144,6 +171,7 @@ static void attach(struct rp_log *log)
         struct rp_repair *x = repair_at(log, s);
         if (x) {
             count_source(x, s);
+            count_replay(x, s);
             continue;
         }
         for (size_t k = 0; k < log->nattempts; k++)
@@ -284,6 +312,11 @@ static void repair_json(struct ftk_json *j, const struct rp_log *log, const stru
     ftk_json_real(j, "seconds", x->seconds);
     for (int i = 0; i < RP_PHASES; i++)
         ftk_json_real(j, ftk_rp_phase_names[i], x->phase[i]);
+    if (x->replay >= 0) {
+        ftk_json_real(j, "replay", x->replay);
+        ftk_json_real(j, "replay_forward", x->forward);
+        ftk_json_real(j, "replay_speed", ftk_rp_replay_speed(x));
+    }
     ftk_json_int(j, "lost", x->lost);
     list_json(j, "replaced", &x->replaced);
     list_json(j, "back", &x->back);

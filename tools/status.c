@@ -57,7 +57,7 @@ struct status {
     /* as in the file */
     double time, ranks, spares, teams, teams_silent, calls, call_seconds, set, set_time,
         set_seconds, set_bytes, durable, durable_time, flushing, flush_seconds, log_held, repairs,
-        repair_seconds, deadline, end;
+        repair_seconds, replay_seconds, replay_forward, deadline, end;
 };
 
 /* The numbers of the file.  help NULL: not for Prometheus. */
@@ -84,6 +84,8 @@ static const struct number {
     N(flush_seconds, "How long the last set took to the file system"),
     N(log_held, "Most bytes that a rank's message log holds"), N(repairs, "Repairs of the job"),
     N(repair_seconds, "How long the last repair took"),
+    N(replay_seconds, "How long the last replay of rank 0 took, 0: none"),
+    N(replay_forward, "How long the same calls had taken rank 0 before the failure"),
     N(deadline, "When the job has to be over, 0: no deadline"), N(end, NULL) };
 #define NNUMBERS (sizeof numbers / sizeof numbers[0])
 
@@ -214,6 +216,9 @@ static void print_text(FILE *out, const struct status *s)
     fprintf(out, "  %-13s %.0f", "repairs", s->repairs);
     if (s->repairs > 0)
         fprintf(out, ", the last one took %.3g s", s->repair_seconds);
+    if (s->replay_seconds > 0)
+        fprintf(out, ", and the replay of rank 0 %.3g s, %.3g times as fast as before",
+            s->replay_seconds, s->replay_forward / s->replay_seconds);
     putc('\n', out);
     ftk_bytes_text((uint64_t)fmax(s->log_held, 0), bytes);
     if (strcmp(s->mode, "team") == 0)

@@ -89,6 +89,9 @@ module ftkit
         real(c_double) :: joules = 0
         integer(c_int) :: program = 0
         integer(c_int) :: nprograms = 0
+        real(c_double) :: replay_s = 0
+        real(c_double) :: replay_forward_s = 0
+        integer(c_int64_t) :: replay_calls = 0
     end type
 
     !> One lost process, see ftkit_failures().

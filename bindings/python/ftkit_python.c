@@ -36,7 +36,8 @@ static const struct name members[] = { MEMBER(mode), MEMBER(rank), MEMBER(nranks
     MEMBER(log_requests), MEMBER(line_late), MEMBER(line_early), MEMBER(line_determinants),
     MEMBER(line_open), MEMBER(line_waits_here), MEMBER(plane), MEMBER(nplanes), MEMBER(sdc_found),
     MEMBER(sdc_corrected), MEMBER(takeovers), MEMBER(clones), MEMBER(degraded), MEMBER(joules),
-    MEMBER(program), MEMBER(nprograms), { NULL, 0, 0 } };
+    MEMBER(program), MEMBER(nprograms), MEMBER(replay_s), MEMBER(replay_forward_s),
+    MEMBER(replay_calls), { NULL, 0, 0 } };
 
 /* Both tables end with a NULL. */
 FTKIT_API const struct name *ftkit_python_codes(void);

@@ -294,6 +294,22 @@ struct ftk_stats {
     double restore_s;
 };
 
+/* The course of the calls of ftkit_checkpoint() since the line (lib/set/course.c).  Calls are
+ * counted from the line on, unless the text says otherwise. */
+struct ftk_course {
+    bool on;           /* since a line of this process, or of the one before it */
+    bool goes_back;    /* this rank has to restore the line */
+    bool replays;      /* this rank makes calls again */
+    uint64_t set;      /* of the line */
+    uint64_t line;     /* calls at the line, as struct ftk_policy counts */
+    uint64_t far;      /* the last call, or in a replay the last one before the failure */
+    double far_s;      /* how long the program took from the line to that call */
+    double base_s;     /* the time of the line, later by repairs and replays */
+    double restored_s; /* in a replay: when it began, later by repairs */
+    double replay_s, replay_forward_s; /* of the last replay that is over */
+    uint64_t replay_calls;
+};
+
 /* A context.  open.c, loop.c and the repair use all parts. */
 struct ftkit_ctx {
     struct ftk_config cfg;
@@ -354,6 +370,7 @@ struct ftkit_ctx {
         *escape;  /* the body of ftkit_escape() that runs; NULL: none (core/escape.c) */
     bool serving; /* inside a collective call of ftkit */
     struct ftk_watchdog *dog;
+    struct ftk_course course;
     struct ftk_energy *energy; /* on the lowest rank of a node with sensors; else NULL */
     struct ftk_owner *owner;   /* keeps the record that the sets are of this job; may be NULL */
 };

@@ -13,6 +13,9 @@
 struct ftk_handover {
     double set_s, durable_s, flush_s; /* 0: not measured */
     double deadline_s;                /* since 1970 */
+    /* of struct ftk_course */
+    uint64_t course_set, course_far;
+    double course_far_s;
 };
 
 /* What an attempt has made so far.  When the processes have agreed, the attempt is installed;

@@ -15,6 +15,7 @@
 #include "programs.h"
 #include "replica/planes.h"
 #include "set/checkpoint.h"
+#include "set/course.h"
 #include "set/number.h"
 #include "set/policy.h"
 #include "set/replicas.h"
@@ -185,6 +186,7 @@ static void take_over(struct ftkit_ctx *ctx, const struct ftk_handover *of)
     ftk_policy_take_costs(ctx, of->set_s, of->durable_s);
     ftk_flush_take_cost(ctx, of->flush_s);
     ftk_steer_take_deadline(ctx, of->deadline_s);
+    ftk_course_take_over(ctx, of->course_set, of->course_far, of->course_far_s);
 }
 
 /* Whether this is the lowest rank that has been there before the repair. */
@@ -223,8 +225,10 @@ static void install_rank(struct ftk_attempt *a, int was)
     install_line(a);
     if (was < 0)
         take_over(ctx, &a->handover);
-    if (a->plan.back[ctx->rank])
+    if (a->plan.back[ctx->rank]) {
         ftk_policy_reset(ctx);
+        ftk_course_go_back(ctx);
+    }
     install_planes(a);
 }
 

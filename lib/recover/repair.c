@@ -264,8 +264,13 @@ static int share_state(struct ftk_attempt *a)
     if (rc == FTKIT_OK)
         rc = ftk_sure_bcast(
             &act, root, a->incarnations, (size_t)p->nranks * sizeof *a->incarnations);
-    a->handover = (struct ftk_handover){ ftk_policy_usual_cost(ctx), ctx->policy.durable_cost_s,
-        ctx->flush.last_s, ctx->steer.end_s };
+    a->handover = (struct ftk_handover){ .set_s = ftk_policy_usual_cost(ctx),
+        .durable_s = ctx->policy.durable_cost_s,
+        .flush_s = ctx->flush.last_s,
+        .deadline_s = ctx->steer.end_s,
+        .course_set = ctx->course.on ? ctx->course.set : 0,
+        .course_far = ctx->course.far,
+        .course_far_s = ctx->course.far_s };
     if (rc == FTKIT_OK)
         rc = ftk_sure_bcast(&act, root, &a->handover, sizeof a->handover);
     if (rc == FTKIT_OK)

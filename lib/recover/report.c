@@ -10,6 +10,7 @@
 #include "core/mpi_shim.h"
 #include "core/ranks.h"
 #include "core/run_state.h"
+#include "set/course.h"
 
 /* Report from where each rank has its segment of the line. */
 static void report_sources(const struct ftk_attempt *a)
@@ -143,6 +144,7 @@ void ftk_attempt_report(const struct ftk_attempt *a)
     ctx->stats.repairs++;
     ctx->stats.restore_s = ftk_now_s() - a->t_built;
     ctx->stats.repair_s = ftk_now_s() - a->t_start;
+    ftk_course_repaired(ctx, ctx->stats.repair_s);
     if (ctx->rank >= 0)
         event_repair(a);
     if (ctx->rank != 0)

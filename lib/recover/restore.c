@@ -22,6 +22,7 @@
 #include "repair.h"
 #include "restore.h"
 #include "set/checkpoint.h"
+#include "set/course.h"
 #include "set/group.h"
 #include "set/number.h"
 #include "set/unpack.h"
@@ -335,6 +336,7 @@ int ftk_restore_line(struct ftkit_ctx *ctx, uint64_t *set)
             ftk_energy_choose_reader(ctx); /* no rank waits any more; before this rank replays */
             ftk_log_restored(ctx, *set);
             ftk_progress_restored(ctx, *set);
+            ftk_course_restored(ctx, *set);
             event_restore(ctx, *set);
             return rc;
         }

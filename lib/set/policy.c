@@ -16,6 +16,7 @@
 
 #include "checkpoint.h"
 #include "core/log_ops.h"
+#include "course.h"
 #include "detect/detect.h"
 #include "detect/watchdog.h"
 #include "pack.h"
@@ -304,6 +305,7 @@ void ftk_policy_committed(struct ftkit_ctx *ctx, int64_t gap)
     p->requested = p->refused = 0;
     p->failed = false;
     p->last_set_s = ftk_now_s();
+    ftk_course_line(ctx);
     p->next_event = p->calls + (gap > 0 ? (uint64_t)gap : 1);
     if (ctx->cfg.period.kind == FTK_PERIOD_COUNT)
         p->set_at = p->calls + (uint64_t)ctx->cfg.period.value;

@@ -9,6 +9,7 @@
  *   -m ring   each leaf also sends a word of its own to the next leaf; and the hub sends leaf 1 a
  *             long row, frees the request, and writes to the row as soon as leaf 2 has told the
  *             hub, on behalf of leaf 1, that the row has come
+ *   -m slow   the hub computes for 20 ms in each step before it sends, and all others wait
  *   -m other  what the hub sends to leaf 1 is not the same in another process: a mistake
  *
  * A step passes app.mid once: on the hub when all rows are out, on a leaf when its row has come;
@@ -16,12 +17,14 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#include <time.h>
+
 #include "foreign.h"
 
 enum { ROW = 1, BACK, NEXT, LONG = 9000 /* words */, KINDS = 5 };
-enum { QUIET = 1, RING, OTHER, NVARIANTS, EARLY = 4, HAND = 4 /* a tag */ };
+enum { QUIET = 1, RING, OTHER, SLOW, NVARIANTS, EARLY = 4, HAND = 4 /* a tag */ };
 
-static const char *const variants[NVARIANTS] = { "all", "quiet", "ring", "other" };
+static const char *const variants[NVARIANTS] = { "all", "quiet", "ring", "other", "slow" };
 
 static struct {
     int variant;
@@ -137,10 +140,18 @@ static bool pass_on(struct foreign *f)
     return MPI_Send(word, 2, MPI_UINT64_T, to, HAND, f->comm) == MPI_SUCCESS;
 }
 
+static void compute(void)
+{
+    const struct timespec t = { 0, 20000000 };
+    nanosleep(&t, NULL);
+}
+
 static void hub(struct foreign *f)
 {
     static uint64_t in[LONG];
     int rows = 0;
+    if (s.variant == SLOW)
+        compute();
     for (int r = 1; r < f->nranks; r++)
         if (has_row(f, r)) {
             send_row(f, r);
