@@ -64,7 +64,7 @@ for my $n (@sizes) {
     each_has($l, 'got', $_, 192, 'of 88 and 16 bytes') for 5, 7;
     # the log sends the message of the program, and a count for its one partner
     is(join(' ', uniq(map { $l->{messages}{$_}[0] - $c->{messages}{$_}[0] } 5, 7)), 2, '... and one count');
-    each_has($l, 'got', 9, 88 + 24 + 376 * $n + 12 * $n + 40, 'and 12 n with the log');
+    each_has($l, 'got', 9, 88 + 24 + 376 * $n + 12 * $n + 48, 'and 12 n with the log');
     $got{log}{$n} = min(@{ $l->{got}{6} });
     $heap{log}{$n} = max(@{ $l->{heap}{7} }) - min(@{ $l->{heap}{1} });
     diag(sprintf('n = %d: opening %d and %d bytes, repair and set %d and %d; calls %d and %d; close %d and %d',

@@ -71,9 +71,9 @@ static struct making {
     double before, after; /* shares of the bytes between different ranks */
 } making;
 
-static bool is_dynamic(void)
+static bool is_dynamic(const struct ftkit_ctx *ctx)
 {
-    return ftk_log.ctx->cfg.log_teams == FTK_TEAMS_DYNAMIC;
+    return ctx->cfg.log_teams == FTK_TEAMS_DYNAMIC;
 }
 
 static uint64_t bytes_in_all(const struct making *m)
@@ -143,7 +143,7 @@ static int ranks_per_node(const int *home, int n)
 int ftk_reteam_check(const struct ftkit_ctx *ctx, const int *home, int n)
 {
     const int per = ranks_per_node(home, n);
-    if (ctx->cfg.log_teams != FTK_TEAMS_DYNAMIC || ctx->cfg.log_team_size % per == 0)
+    if (!is_dynamic(ctx) || ctx->cfg.log_team_size % per == 0)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_CONFIG,
         "log.team_size: %d is no multiple of the %d ranks of a node: with log.teams = dynamic a "
@@ -317,7 +317,7 @@ int ftk_reteam_meet(struct ftk_chan *ch)
 {
     enum { LOOK, SHARE, BUSY, WORDS };
     const struct ftk_sure s = { ch->comm, ch, "asking for new teams" };
-    if (!is_dynamic())
+    if (!is_dynamic(ch->ctx))
         return FTKIT_OK;
     const enum work work = ch->ctx->rank == 0 ? look_at_making() : IDLE;
     int64_t v[WORDS] = { [LOOK] = -(int64_t)wants_look(ch->ctx),
@@ -370,8 +370,6 @@ static void pass_line(enum ftk_pass kind, bool first)
 {
     const struct ftkit_ctx *ctx = ftk_log.ctx;
     (void)first;
-    if (!is_dynamic())
-        return;
     const bool changes = begin_teams(ctx, kind), over = own.looked || changes;
     if (changes)
         own.wait = SOON;
@@ -406,8 +404,7 @@ static void freeze(void)
 
 static int restored(void)
 {
-    if (is_dynamic())
-        begin_count();
+    begin_count();
     return FTKIT_OK;
 }
 
@@ -431,7 +428,7 @@ static void begin(void)
 
 static size_t words(void)
 {
-    return is_dynamic() ? ((size_t)ftk_log.n + PER_WORD - 1) / PER_WORD : 0;
+    return ((size_t)ftk_log.n + PER_WORD - 1) / PER_WORD;
 }
 
 static uint64_t *save(uint64_t *w)
@@ -439,7 +436,7 @@ static uint64_t *save(uint64_t *w)
     const int *team = own.next ? own.next : ftk_teams();
     const size_t n = words();
     memset(w, 0, n * sizeof *w);
-    for (int r = 0; n > 0 && r < ftk_log.n; r++)
+    for (int r = 0; r < ftk_log.n; r++)
         w[r / PER_WORD] |= (uint64_t)(uint32_t)team[r] << 32 * (r % PER_WORD);
     return w + n;
 }
@@ -478,7 +475,7 @@ static int load(const struct ftk_section *in)
 {
     free(own.loaded);
     own.loaded = NULL;
-    if (!is_dynamic() || !in->w || in->w == in->end || !in->first || !in->as_many)
+    if (!in->w || in->w == in->end || !in->first || !in->as_many)
         return FTKIT_OK;
     int *team = malloc(2 * (size_t)ftk_log.n * sizeof *team);
     if (!team)
@@ -491,7 +488,13 @@ static int load(const struct ftk_section *in)
     return good ? FTKIT_OK : ftk_fail(FTKIT_ERR_FORMAT, "state of the message log: the teams");
 }
 
-const struct ftk_part ftk_part_reteam = { .begin = begin,
+static const struct ftk_part *if_dynamic(void)
+{
+    return is_dynamic(ftk_log.ctx) ? &ftk_part_reteam : NULL;
+}
+
+const struct ftk_part ftk_part_reteam = { .serves = if_dynamic,
+    .begin = begin,
     .close = close_reteam,
     .line = pass_line,
     .cut_over = cut_over,
