@@ -19,6 +19,7 @@ static struct copy {
     const void *buf; /* the message of which it is a copy */
     int count;
     MPI_Datatype type;
+    size_t bytes;   /* a freed type may have had the same handle, and another size */
     uint64_t fence; /* of that message: ftk_slog_fence() */
     char *data;     /* [bytes of the message]; NULL: none */
 } last[LAST];
@@ -31,13 +32,14 @@ void ftk_slog_fence(uint64_t number)
 }
 
 /* The copy of an earlier message of the same memory, or the place for another one. */
-static struct copy *look_up(const void *buf, int count, MPI_Datatype type)
+static struct copy *look_up(const void *buf, int count, MPI_Datatype type, size_t bytes)
 {
     for (size_t i = 0; i < LAST; i++)
-        if (last[i].buf == buf && last[i].count == count && last[i].type == type && last[i].data)
+        if (last[i].buf == buf && last[i].count == count && last[i].type == type
+            && last[i].bytes == bytes && last[i].data)
             return &last[i];
     struct copy *c = &last[oldest++ % LAST];
-    *c = (struct copy){ .buf = buf, .count = count, .type = type };
+    *c = (struct copy){ .buf = buf, .count = count, .type = type, .bytes = bytes };
     return c;
 }
 
@@ -70,7 +72,7 @@ int ftk_slog_keep(struct ftk_entry *e, const void *buf, int count, MPI_Datatype 
     const struct ftk_dtype *f;
     int rc = ftk_dtype_facts(type, &f);
     if (rc == MPI_SUCCESS && e->away)
-        rc = keep_away(e, f, look_up(buf, count, type));
+        rc = keep_away(e, f, look_up(buf, count, type, e->bytes));
     else if (rc == MPI_SUCCESS)
         rc = ftk_dtype_pack_known(f, buf, count, ftk_entry_data(e), e->bytes);
     if (rc == MPI_SUCCESS)
