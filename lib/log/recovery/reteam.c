@@ -490,7 +490,8 @@ static int load(const struct ftk_section *in)
 
 static const struct ftk_part *if_dynamic(void)
 {
-    return is_dynamic(ftk_log.ctx) ? &ftk_part_reteam : NULL;
+    const struct ftkit_ctx *ctx = ftk_log.ctx; /* NULL: a test reads an image */
+    return ctx && is_dynamic(ctx) ? &ftk_part_reteam : NULL;
 }
 
 const struct ftk_part ftk_part_reteam = { .serves = if_dynamic,
