@@ -50,7 +50,7 @@ my (%got, %heap);
 for my $n (@sizes) {
     my $p = $n + 1; # processes
     my $c = count($n);
-    each_has($c, 'got', 1, 128 + 280 * $p + 32 + 4 * $n + 488, 'bytes of 280 P + 4 n');
+    each_has($c, 'got', 1, 128 + 280 * $p + 32 + 4 * $n + 512, 'bytes of 280 P + 4 n');
     each_has($c, 'calls', $_, 2, 'two votes') for 4, 5, 7;
     each_has($c, 'got', $_, 176, 'of 88 bytes') for 4, 5, 7;
     cmp_ok(max(map { @{ $c->{messages}{$_} } } 4, 5, 7), '<=', 4, '... a stream, and a message of the program');
@@ -59,7 +59,7 @@ for my $n (@sizes) {
     $got{plain}{$n} = min(@{ $c->{got}{6} });
     $heap{plain}{$n} = max(@{ $c->{heap}{7} }) - min(@{ $c->{heap}{1} });
     my $l = count($n, FTKIT_LOG_ENABLED => 'true', FTKIT_LOG_TEAMS => 'rank');
-    each_has($l, 'got', 1, 128 + 280 * $p + 32 + 4 * $n + 488 + 8 * $n + 8, 'and 8 n with the log');
+    each_has($l, 'got', 1, 128 + 280 * $p + 32 + 4 * $n + 512 + 8 * $n + 8, 'and 8 n with the log');
     each_has($l, 'calls', $_, 3, 'two votes, and one minimum') for 5, 7;
     each_has($l, 'got', $_, 192, 'of 88 and 16 bytes') for 5, 7;
     # the log sends the message of the program, and a count for its one partner
