@@ -10,9 +10,9 @@
  * has them: when it is committed, the new teams are in force.  The logs are empty then, so no entry
  * is of another table.
  *
- * A failure ends all that is not in force: a set of teams that rank 0 has made is forgotten with
- * the process, or with the failure.  A set that is given up leaves the old teams in force, and rank
- * 0 shares the new ones at the next set. */
+ * A failure before the commit leaves the old teams in force, and rank 0 forgets the teams that it
+ * has made.  After a set that is given up the old teams are in force, too, and rank 0 shares the new
+ * ones at the next set. */
 #define _GNU_SOURCE
 #include "reteam.h"
 
@@ -142,8 +142,10 @@ static int ranks_per_node(const int *home, int n)
 
 int ftk_reteam_check(const struct ftkit_ctx *ctx, const int *home, int n)
 {
+    if (!is_dynamic(ctx))
+        return FTKIT_OK;
     const int per = ranks_per_node(home, n);
-    if (!is_dynamic(ctx) || ctx->cfg.log_team_size % per == 0)
+    if (ctx->cfg.log_team_size % per == 0)
         return FTKIT_OK;
     return ftk_fail(FTKIT_ERR_CONFIG,
         "log.team_size: %d is no multiple of the %d ranks of a node: with log.teams = dynamic a "
@@ -164,7 +166,7 @@ static void take_row(void *arg, int from, const uint64_t *row)
         m->pairs[m->npairs++] = (struct ftk_pair){ from, (int)w[0], w[1], w[2] };
 }
 
-/* All rows are here.  What fails leaves the teams as they are. */
+/* All rows are here.  An error leaves the teams as they are. */
 static void begin_making(const struct ftkit_ctx *ctx)
 {
     struct making *m = &making;
@@ -209,7 +211,7 @@ static uint64_t sent_to(int rank)
     return bytes > seen ? bytes - seen : 0;
 }
 
-/* What has been sent so far counts no more. */
+/* Bytes that were sent so far do not count any more. */
 static void begin_count(void)
 {
     if (!own.seen)
@@ -252,7 +254,7 @@ static bool wants_look(const struct ftkit_ctx *ctx)
 
 static uint64_t none[1]; /* a row without pairs */
 
-/* As ftk_matrix_collect() wants it; none: no memory, or nothing was sent. */
+/* The row of this rank for ftk_matrix_collect(); none: no memory. */
 static uint64_t *make_row(const struct ftkit_ctx *ctx)
 {
     const int peers = ftk_peers_count();
@@ -441,7 +443,7 @@ static uint64_t *save(uint64_t *w)
     return w + n;
 }
 
-/* Whether teams are such as this job makes them: the job that wrote the set may have had another
+/* Whether this job could make these teams: the job that wrote the set may have had another
  * log.team_size, or other nodes.  size [n]: work space. */
 static bool fits(const int *team, int *size)
 {
