@@ -11,8 +11,8 @@
  * is of another table.
  *
  * A failure before the commit leaves the old teams in force, and rank 0 forgets the teams that it
- * has made.  After a set that is given up the old teams are in force, too, and rank 0 shares the new
- * ones at the next set. */
+ * has made.  After a set that is given up the old teams are in force, too, and rank 0 shares the
+ * new ones at the next set. */
 #define _GNU_SOURCE
 #include "reteam.h"
 
