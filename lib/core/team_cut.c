@@ -117,7 +117,7 @@ static bool allocate(struct search *s, size_t npairs)
     g->next = malloc(edges * sizeof *g->next);
     g->weight = malloc(edges * sizeof *g->weight);
     g->bytes = malloc(edges * sizeof *g->bytes);
-    g->size = malloc(k * sizeof *g->size);
+    g->size = calloc(k, sizeof *g->size);
     s->edges = malloc(edges * sizeof *s->edges);
     s->sized = malloc(k * sizeof *s->sized);
     s->becomes = malloc(k * sizeof *s->becomes);

@@ -170,7 +170,7 @@ int ftk_matrix_collect(struct ftk_chan *ch, uint64_t *row,
 /* Allocate all memory first, so that later no rank waits for one without memory. */
 static int prepare(const struct ftkit_ctx *ctx, struct writing *w)
 {
-    w->row = malloc((1 + FTK_ROW_WORDS * (size_t)ctx->nranks) * sizeof *w->row);
+    w->row = calloc(1 + FTK_ROW_WORDS * (size_t)ctx->nranks, sizeof *w->row);
     if (ctx->rank == 0)
         w->f = open_memstream(&w->text, &w->bytes);
     return w->row && (w->f || ctx->rank != 0) ? FTKIT_OK
