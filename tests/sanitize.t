@@ -26,7 +26,7 @@ my $made = ($ENV{BUILD} // 'build') . (all_cases() ? '/san-all' : '/san');
 my $opt = all_cases() ? 'SAN_OPT="-O1 -g"' : '';
 my @targets = map {"$made/$_"} qw(mpi/solver mpi/regions mpi/halo3d mpi/farm), map {"unit/$_"} @units;
 push @targets, map {"$made/ftests/$_"} qw(regions_f08 calls_f08) if $fortran;
-if (!(builds('builds', 900,
+if (!(builds('builds', 1800,
         qq(make -j2 SAN=1 $opt WERROR=1 BUILD="$made" MPICC="$mpicc" @targets)))[0])
 {
     done_testing();
