@@ -969,6 +969,77 @@ FTKIT_API int ftkit_share(ftkit_ctx *ctx, const void *buf, size_t bytes);
  */
 FTKIT_API int ftkit_unshare(ftkit_ctx *ctx, const void *buf);
 
+/**
+ * One piece of work: compute out from in, and from nothing else.
+ *
+ * @param[in]  in         the input; aligned to 64 bytes if another rank runs the function
+ * @param      in_bytes   its size
+ * @param[out] out        memory for the output, aligned likewise; the function fills all of it
+ * @param      out_bytes  its size
+ * @param      arg        of ftkit_unit(), on the rank that runs the function
+ * @return 0, or a code of the program: the unit has failed
+ *
+ * The same in gives the same out on every rank, bit by bit.  The function calls neither MPI nor
+ * ftkit: with the message log such a call fails with MPI_ERR_OTHER, and no set is written from then
+ * on.  It may run twice for the same input, and it runs in a call of MPI in a helper.
+ */
+typedef int ftkit_unit_fn(const void *in, size_t in_bytes, void *out, size_t out_bytes, void *arg);
+
+/**
+ * Give a kind of work a name, so that ranks that wait can do such work for a rank in its replay.
+ *
+ * @param[in] name  1 to 63 bytes; copied
+ * @param     fn    the work
+ * @param     arg   passed to fn; its content is the same on all ranks; stays the caller's until
+ *                  ftkit_close()
+ *
+ * All ranks name the same kinds, best before ftkit_recover().  A rank that does not know a name
+ * cannot help.
+ *
+ * Local.
+ * Errors: FTKIT_ERR_ARG: name or fn is NULL; FTKIT_ERR_NAME: the length of the name;
+ *         FTKIT_ERR_EXISTS: the context has the name already; FTKIT_ERR_NOMEM.
+ */
+FTKIT_API int ftkit_unit(ftkit_ctx *ctx, const char *name, ftkit_unit_fn *fn, void *arg);
+
+/**
+ * Run n units of a kind, in order, and return when all outputs are there.
+ *
+ * @param[in]  name       of ftkit_unit()
+ * @param      n          number of units; 0: nothing to do
+ * @param[in]  ins        [n] inputs, in host memory; the caller's
+ * @param[in]  in_bytes   [n] their sizes, 1 to 2^31 bytes each
+ * @param[out] outs       [n] outputs, in host memory that overlaps no other output and no input;
+ *                        the caller's
+ * @param[in]  out_bytes  [n] their sizes, 1 to 2^31 bytes each
+ *
+ *     ftkit_unit(ft, "block", update_block, NULL);                   // before ftkit_recover()
+ *     ...
+ *     ftkit_run_units(ft, "block", 32, old, sizes, fresh, sizes);    // in each step
+ *
+ * With the message log and log.helpers > 0 a rank that has rolled back, while others wait for it,
+ * shares the work: a rank that did not roll back, and has waited in a call of MPI for 1 ms, does
+ * units for it.  At most log.helpers ranks help one rank, until the next set is committed.  The
+ * rank sends them the inputs, and does units itself meanwhile; when a helper is late or lost, the
+ * rank does the unit of the helper, too, and the first output counts.  So the results are those of
+ * a run without helpers.  `units_elsewhere` and `units_helped` of ftkit_query() count.  Otherwise
+ * this rank runs all units.
+ *
+ * With log.check two outputs of a unit that was done twice are compared: a difference is an error
+ * line, and log_differs of ftkit_query() counts it.
+ *
+ * Local; with MPI_THREAD_MULTIPLE and the message log one thread at a time, as for calls of MPI.
+ * Cost without helpers: some nanoseconds for each unit.
+ * Errors: FTKIT_ERR_ARG: an array, an input or an output is NULL, or has a size that is not
+ *         possible; FTKIT_ERR_NOT_FOUND: there is no such kind; FTKIT_ERR_CALLBACK: a unit has
+ *         failed: the detail has the first one and its code, and the outputs behind it have any
+ *         values; FTKIT_ERR_UNSUPPORTED: another thread is in a call of MPI.
+ * Source: parallel recovery [Meneses, PhD thesis, Univ. of Illinois 2013, 2.5], for pieces of work
+ *         in place of objects that migrate.
+ */
+FTKIT_API int ftkit_run_units(ftkit_ctx *ctx, const char *name, size_t n, const void *const *ins,
+    const size_t *in_bytes, void *const *outs, const size_t *out_bytes);
+
 /** The body of ftkit_escape(). */
 typedef void ftkit_body_fn(void *arg);
 
@@ -1203,6 +1274,10 @@ typedef struct ftkit_info {
                                   Of a replacement: as measured by the survivor of the lowest
                                   rank */
     uint64_t replay_calls;   /**< calls of ftkit_checkpoint() that were repeated */
+    uint64_t
+        units_elsewhere;   /**< units of ftkit_run_units() of this rank that helpers have done, in
+                                   this process so far */
+    uint64_t units_helped; /**< units of other ranks that this rank has done as a helper */
 } ftkit_info;
 
 /** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */

@@ -13,6 +13,7 @@
 #include "core/log_ops.h"
 #include "core/mpi_shim.h"
 #include "core/run_state.h"
+#include "core/unit.h"
 #include "describe.h"
 #include "detect/detect.h"
 #include "detect/misuse.h"
@@ -59,6 +60,7 @@ void ftk_free_context(struct ftkit_ctx *ctx)
     ftk_detect_close(ctx);
     ftk_mpi_free(&ctx->base);
     ftk_region_free_all(ctx);
+    ftk_units_forget(ctx);
     if (!flushed)
         return; /* a thread that waits for a file system has the rest */
     /* sets in memory are removed, unless a relaunch may need them */

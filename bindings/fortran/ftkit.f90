@@ -92,6 +92,8 @@ module ftkit
         real(c_double) :: replay_s = 0
         real(c_double) :: replay_forward_s = 0
         integer(c_int64_t) :: replay_calls = 0
+        integer(c_int64_t) :: units_elsewhere = 0
+        integer(c_int64_t) :: units_helped = 0
     end type
 
     !> One lost process, see ftkit_failures().
@@ -173,6 +175,14 @@ module ftkit
             type(ftkit_ctx), value :: ctx
             character(kind=c_char), intent(in) :: name(*)
             integer(c_int), value :: old_ranks
+            integer(c_int) :: status
+        end function
+
+        !> For ftkit_unit(): compute out from in and from nothing else; 0 for success.
+        function ftkit_unit_fn(in, in_bytes, out, out_bytes, arg) result(status) bind(c)
+            import :: c_ptr, c_size_t, c_int
+            type(c_ptr), value :: in, out, arg
+            integer(c_size_t), value :: in_bytes, out_bytes
             integer(c_int) :: status
         end function
 
@@ -584,6 +594,32 @@ module ftkit
         end subroutine
     end interface
     public :: ftkit_share, ftkit_unshare
+
+    !> Name a kind of work that other ranks may do for this one in a replay.
+    interface
+        subroutine ftkit_unit(ctx, name, fn, arg, ierr) bind(c, name="ftkit_f_unit")
+            import :: ftkit_ctx, c_ptr, c_int, c_char, ftkit_unit_fn
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            procedure(ftkit_unit_fn) :: fn
+            type(c_ptr), intent(in), optional :: arg
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+
+        !> Run n units of this kind: the addresses of their inputs and outputs, and the sizes of
+        !! these in bytes.
+        subroutine ftkit_run_units(ctx, name, n, ins, in_bytes, outs, out_bytes, ierr) &
+            bind(c, name="ftkit_f_run_units")
+            import :: ftkit_ctx, c_ptr, c_int, c_size_t, c_char
+            type(ftkit_ctx), intent(in) :: ctx
+            character(kind=c_char, len=*), intent(in) :: name
+            integer(c_size_t), value :: n
+            type(c_ptr), intent(in) :: ins(*), outs(*)
+            integer(c_size_t), intent(in) :: in_bytes(*), out_bytes(*)
+            integer(c_int), intent(out), optional :: ierr
+        end subroutine
+    end interface
+    public :: ftkit_unit, ftkit_run_units
 
     !> In a loop with ftkit_step(): this rank has come to the end; let cycle follow.
     interface

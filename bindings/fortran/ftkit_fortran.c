@@ -484,6 +484,29 @@ void ftkit_f_register_serializer(ftkit_ctx *const *ctx, const CFI_cdesc_t *name,
     done(ierr, *ctx, "ftkit_register_serializer", rc);
 }
 
+void ftkit_f_unit(
+    ftkit_ctx *const *ctx, const CFI_cdesc_t *name, ftkit_unit_fn *fn, void *const *arg, int *ierr)
+{
+    char *c_name;
+    int rc = name_of(*ctx, "ftkit_unit", name, &c_name);
+    if (rc == FTKIT_OK)
+        rc = ftkit_unit(*ctx, c_name, fn, arg ? *arg : NULL);
+    free(c_name);
+    done(ierr, *ctx, "ftkit_unit", rc);
+}
+
+void ftkit_f_run_units(ftkit_ctx *const *ctx, const CFI_cdesc_t *name, size_t n,
+    const void *const *ins, const size_t *in_bytes, void *const *outs, const size_t *out_bytes,
+    int *ierr)
+{
+    char *c_name;
+    int rc = name_of(*ctx, "ftkit_run_units", name, &c_name);
+    if (rc == FTKIT_OK)
+        rc = ftkit_run_units(*ctx, c_name, n, ins, in_bytes, outs, out_bytes);
+    free(c_name);
+    done(ierr, *ctx, "ftkit_run_units", rc);
+}
+
 static void register_handles(ftkit_ctx *ctx, const CFI_cdesc_t *name,
     enum ftkit_binding_handle kind, MPI_Fint *handles, size_t n, int *ierr)
 {

@@ -265,6 +265,9 @@ static const struct key keys[] = {
     { "log", "silent", AT(log_silent), PATH(0), "", "ranks such as '0 4-7', or empty",
         "The teams of these ranks keep no messages. Each of them rolls back with a team to which "
         "it has sent a message since the last set." },
+    { "log", "helpers", AT(log_helpers), INT(0, 1e6), "0", "0 to 1000000",
+        "Most waiting ranks that do work units of a rank in its replay (ftkit_run_units()); 0: "
+        "each rank does its own." },
     { "log", "matrix", AT(log_matrix), PATH(0), "", "a file to be written, or empty for none",
         "Messages and bytes between each pair of ranks, written by ftkit_finish(), for "
         "ftkit teams." },

@@ -90,6 +90,7 @@ struct ftk_config {
     char log_team_file[FTK_PATH_MAX]; /* log.team_file, "": not by a file */
     struct ftk_period log_reteam;     /* log.reteam = auto | N sets */
     int log_reteam_gain;              /* log.reteam_gain = 20 percent */
+    int log_helpers;                  /* log.helpers: for each rank, 0: none */
     char log_matrix[FTK_PATH_MAX];    /* log.matrix, "": none */
     int line;                         /* checkpoint.line = together */
     double patience_s;                /* checkpoint.patience = 60s */

@@ -199,8 +199,8 @@ static void look_at_silent(const struct sense *s)
 static void look_at_log(const struct sense *s)
 {
     const size_t keys[] = { AT(log_teams), AT(log_team_size), AT(log_team_list), AT(log_team_file),
-        AT(log_reteam), AT(log_reteam_gain), AT(log_silent), AT(log_matrix), AT(log_dets),
-        AT(log_check), AT(log_contexts), AT(log_memory), AT(log_dir) };
+        AT(log_reteam), AT(log_reteam_gain), AT(log_silent), AT(log_helpers), AT(log_matrix),
+        AT(log_dets), AT(log_check), AT(log_contexts), AT(log_memory), AT(log_dir) };
     const struct ftk_config *c = s->cfg;
     if (c->line == FTK_LINE_APART && !c->log_enabled)
         s->say(s->arg, FTK_SENSE_WRONG, AT(line),
@@ -216,6 +216,9 @@ static void look_at_log(const struct sense *s)
         return;
     }
     look_at_silent(s);
+    if (c->log_helpers > 0 && c->replicas > 1)
+        s->say(s->arg, FTK_SENSE_WRONG, AT(log_helpers),
+            "help in a replay needs replicas.count = 1: with replicas another process goes on");
     if (c->log_teams == FTK_TEAMS_DYNAMIC) {
         if (c->line == FTK_LINE_APART)
             s->say(s->arg, FTK_SENSE_WRONG, AT(log_teams),

@@ -371,6 +371,7 @@ struct ftkit_ctx {
     bool serving; /* inside a collective call of ftkit */
     struct ftk_watchdog *dog;
     struct ftk_course course;
+    struct ftk_unit *units;    /* of ftkit_unit() (core/unit.c) */
     struct ftk_energy *energy; /* on the lowest rank of a node with sensors; else NULL */
     struct ftk_owner *owner;   /* keeps the record that the sets are of this job; may be NULL */
 };

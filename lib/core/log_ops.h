@@ -11,6 +11,7 @@
 #include "context.h"
 
 struct ftk_chan;
+struct ftk_units_call;
 
 /* The facts of a repair that has made the communicators of the next epoch. */
 struct ftk_log_repair {
@@ -101,6 +102,7 @@ struct ftk_log_ops {
     int (*decide)(void *data, size_t bytes);
     int (*share)(const void *buf, size_t bytes);
     int (*unshare)(const void *buf);
+    int (*run_units)(const struct ftk_units_call *c);
     bool (*enter)(const char *call);
     void (*leave)(void);
     int (*sound)(void);

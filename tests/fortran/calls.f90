@@ -451,7 +451,7 @@ contains
     ! The members of ftkit_info are where those of C are.
     subroutine layout()
         type(ftkit_info), target :: info
-        type(c_ptr) :: at(53)
+        type(c_ptr) :: at(55)
         integer(c_int64_t) :: base
         integer :: i, n
         logical :: same
@@ -472,7 +472,8 @@ contains
             c_loc(info%plane), c_loc(info%nplanes), c_loc(info%sdc_found), c_loc(info%sdc_corrected), &
             c_loc(info%takeovers), c_loc(info%clones), c_loc(info%degraded), &
             c_loc(info%joules), c_loc(info%program), c_loc(info%nprograms), &
-            c_loc(info%replay_s), c_loc(info%replay_forward_s), c_loc(info%replay_calls)]
+            c_loc(info%replay_s), c_loc(info%replay_forward_s), c_loc(info%replay_calls), &
+            c_loc(info%units_elsewhere), c_loc(info%units_helped)]
         base = transfer(c_loc(info), base)
         same = .true.
         n = size(at)

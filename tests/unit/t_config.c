@@ -59,6 +59,7 @@ STORES(log_enabled, true)
 STORES(log_teams, FTK_TEAMS_RANK)
 STORES(log_reteam, ((struct ftk_period){ .kind = FTK_PERIOD_COUNT, .value = 7 }))
 STORES(log_reteam_gain, 35)
+STORES(log_helpers, 8)
 STORES(log_dets, FTK_DETS_RELAXED)
 STORES(log_check, false)
 STORES(log_contexts, 33)
@@ -232,6 +233,7 @@ static const struct sample {
     { "log", "reteam", "7 sets", "FTKIT_LOG_RETEAM", put_log_reteam },
     { "log", "reteam_gain", "35", "FTKIT_LOG_RETEAM_GAIN", put_log_reteam_gain },
     { "log", "silent", "0 4-7", "FTKIT_LOG_SILENT", put_log_silent },
+    { "log", "helpers", "8", "FTKIT_LOG_HELPERS", put_log_helpers },
     { "log", "matrix", "matrix.csv", "FTKIT_LOG_MATRIX", put_log_matrix },
     { "log", "determinants", "relaxed", "FTKIT_LOG_DETERMINANTS", put_log_dets },
     { "log", "check", "false", "FTKIT_LOG_CHECK", put_log_check },
@@ -909,8 +911,8 @@ static void t_nonsense(void **state)
     static const char *const files[] = { "every = 1", "keep = 3", "asynchronous = false",
         "bandwidth = 1GB", "compress = deflate" };
     static const char *const log[] = { "teams = rank", "team_size = 2", "team_list = 0-3",
-        "team_file = t", "silent = 0 4-7", "matrix = m", "determinants = causal", "check = false",
-        "contexts = 8", "memory = 1GB", "directory = /tmp" };
+        "team_file = t", "silent = 0 4-7", "helpers = 4", "matrix = m", "determinants = causal",
+        "check = false", "contexts = 8", "memory = 1GB", "directory = /tmp" };
     char text[160], want[96];
     (void)state;
     fails("[level.memory]\nscheme = none\n[level.hdf5]\nenabled = no\n", 2,
@@ -969,6 +971,8 @@ static void t_nonsense(void **state)
         &(struct ftk_config){ .nsupply = 0 });
     fails("[log]\nenabled = true\nsilent = 0\n[replicas]\ncount = 2\n", 3,
         "log.silent: silent teams need replicas.count = 1");
+    fails("[log]\nenabled = true\nhelpers = 2\n[replicas]\ncount = 2\n", 3,
+        "log.helpers: help in a replay needs replicas.count = 1");
     warns("[checkpoint]\nperiod = 3 calls\nmtbf = 1h\n[level.hdf5]\nevery = 2\n",
         "t.ini:3: checkpoint.mtbf: without effect");
     warns("[checkpoint]\nperiod = 3 calls\nmtbf = 1h\n", NULL);

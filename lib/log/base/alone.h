@@ -11,13 +11,23 @@
 #define FTK_LOG_ALONE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* A call of the program begins; calls of the same thread may nest.  False: another thread is
  * inside; the first time the function reports both calls.  Any thread. */
 bool ftk_alone_enter(const char *call);
 void ftk_alone_leave(void);
-/* FTKIT_ERR_UNSUPPORTED: two threads have been in calls at once, so a message of the program is
- * missing. */
+
+/* A unit of ftkit_run_units() begins: until ftk_alone_open() all calls find another thread
+ * inside.  Returns the thread that is inside, for ftk_alone_open(). */
+struct ftk_alone_held {
+    uintptr_t owner;
+    int depth;
+};
+struct ftk_alone_held ftk_alone_bar(void);
+void ftk_alone_open(struct ftk_alone_held held);
+/* FTKIT_ERR_UNSUPPORTED: two threads have been in calls at once, or a unit has made a call, so a
+ * message of the program is missing. */
 int ftk_alone_check(void);
 
 #endif

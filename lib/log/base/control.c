@@ -119,34 +119,83 @@ bool ftk_control_uses(int context)
     return false;
 }
 
-/* *w is the caller's to free, also on error. */
-static int receive(MPI_Message *m, const MPI_Status *s, uint64_t **w, struct ftk_control *c)
+/* A message whose receive has begun. */
+struct incoming {
+    struct incoming *next;
+    MPI_Request real;
+    const struct ftk_control_kind *kind;
+    struct ftk_control c;
+    uint64_t *w; /* c.w */
+};
+static struct incoming *late;
+
+static void free_incoming(struct incoming *in)
 {
+    free(in->w);
+    free(in);
+}
+
+/* Begin to receive a message; NULL: *rc is the error. */
+static struct incoming *receive(int context, MPI_Message *m, const MPI_Status *s, int *rc)
+{
+    struct incoming *in = calloc(1, sizeof *in);
     int ints = 0;
-    *w = NULL;
-    int rc = PMPI_Get_count(s, MPI_INT32_T, &ints);
-    if (rc == MPI_SUCCESS && (ints < 0 || (*w = malloc((size_t)ints * 4 + 8)) == NULL))
-        rc = MPI_ERR_NO_MEM;
-    if (rc == MPI_SUCCESS)
-        rc = PMPI_Mrecv(*w, ints, MPI_INT32_T, m, MPI_STATUS_IGNORE);
-    c->w = *w;
-    c->words = (size_t)ints / 2;
-    struct ftk_peer *p = ftk_peer(c->source);
-    p->count[ftk_context_counter(c->context)].received += rc == MPI_SUCCESS;
-    return rc;
+    *rc = in ? PMPI_Get_count(s, MPI_INT32_T, &ints) : MPI_ERR_NO_MEM;
+    if (*rc == MPI_SUCCESS && (ints < 0 || (in->w = malloc((size_t)ints * 4 + 8)) == NULL))
+        *rc = MPI_ERR_NO_MEM;
+    if (*rc == MPI_SUCCESS)
+        *rc = PMPI_Imrecv(in->w, ints, MPI_INT32_T, m, &in->real);
+    if (*rc != MPI_SUCCESS) {
+        if (in)
+            free_incoming(in);
+        return NULL;
+    }
+    in->kind = ftk_control_kind_of(context, s->MPI_TAG);
+    in->c = (struct ftk_control){ context, s->MPI_SOURCE, in->w, (size_t)ints / 2 };
+    ftk_peer(s->MPI_SOURCE)->count[ftk_context_counter(context)].received++;
+    return in;
+}
+
+static int handle(const struct incoming *in, int tag)
+{
+    if (!in->kind)
+        return MPI_ERR_INTERN;
+    return in->kind->of_state ? ftk_control_state_came(&in->c, tag) : in->kind->handle(&in->c);
 }
 
 int ftk_control_handle(int context, MPI_Message *m, const MPI_Status *s)
 {
-    const struct ftk_control_kind *k = ftk_control_kind_of(context, s->MPI_TAG);
-    struct ftk_control c = { .context = context, .source = s->MPI_SOURCE };
-    uint64_t *w;
-    int rc = receive(m, s, &w, &c);
-    if (rc == MPI_SUCCESS && k && k->of_state)
-        rc = ftk_control_state_came(&c, s->MPI_TAG);
-    else if (rc == MPI_SUCCESS)
-        rc = k ? k->handle(&c) : MPI_ERR_INTERN;
-    free(w);
+    int rc;
+    struct incoming *in = receive(context, m, s, &rc);
+    if (!in)
+        return rc;
+    if (in->kind && in->kind->may_be_late) {
+        in->next = late;
+        late = in;
+        return ftk_control_late();
+    }
+    rc = PMPI_Wait(&in->real, MPI_STATUS_IGNORE);
+    if (rc == MPI_SUCCESS)
+        rc = handle(in, s->MPI_TAG);
+    free_incoming(in);
+    return rc;
+}
+
+int ftk_control_late(void)
+{
+    int rc = MPI_SUCCESS;
+    for (struct incoming **at = &late, *in; rc == MPI_SUCCESS && (in = *at) != NULL;) {
+        int done = 0;
+        rc = PMPI_Test(&in->real, &done, MPI_STATUS_IGNORE);
+        if (rc == MPI_SUCCESS && !done) {
+            at = &in->next;
+            continue;
+        }
+        *at = in->next; /* also when its sender has failed */
+        if (rc == MPI_SUCCESS)
+            rc = handle(in, in->kind->tag);
+        free_incoming(in);
+    }
     return rc;
 }
 
@@ -182,6 +231,15 @@ static void close_control(void)
     for (size_t i = 0; i < nout; i++)
         if (out[i].real != MPI_REQUEST_NULL)
             (void)PMPI_Request_free(&out[i].real); /* no rank will receive it */
+    while (late) {
+        struct incoming *in = late;
+        late = in->next;
+        if (in->real != MPI_REQUEST_NULL)
+            (void)PMPI_Request_free(&in->real); /* its sender closes, too */
+        else
+            free(in->w);
+        free(in);
+    }
     free(out);
     free(spare);
     out = NULL;
@@ -233,6 +291,17 @@ static int drain_from(int source, int context, const struct ftk_quiescing *q)
     return rc;
 }
 
+/* Late messages of live ranks come; a receive from a dead rank ends with an error. */
+static int drain_late(const struct ftk_quiescing *q)
+{
+    int rc = FTKIT_OK;
+    while (rc == FTKIT_OK && late) {
+        (void)ftk_control_late(); /* an error ends one of them */
+        rc = late ? q->look(q->arg) : FTKIT_OK;
+    }
+    return rc;
+}
+
 static int drain(const struct ftk_quiescing *q)
 {
     int rc = FTKIT_OK;
@@ -240,7 +309,7 @@ static int drain(const struct ftk_quiescing *q)
         for (int i = 0, n = ftk_control_uses(c) ? ftk_peers_count() : 0; i < n; i++)
             if (rc == FTKIT_OK && !q->r->is_new[ftk_peers_rank(i)])
                 rc = drain_from(ftk_peers_rank(i), c, q);
-    return rc;
+    return rc == FTKIT_OK ? drain_late(q) : rc;
 }
 
 static int withdraw(const struct ftk_quiescing *q)

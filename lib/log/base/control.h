@@ -29,6 +29,9 @@ struct ftk_control_kind {
      * or none is.  They are sent in calls of the program or in progress(), not in handle() or
      * serve().  A rank that replays sends the same ones to each rank, in the same order. */
     bool of_state;
+    /* The messages may be long, and their senders may compute: receiving one does not wait.  A long
+     * message is handled when it is there, maybe after a later one.  Not of_state. */
+    bool may_be_late;
 };
 
 /* In band: a control message of this kind goes before a message of the program, on the communicator
@@ -68,5 +71,7 @@ int ftk_control_next(int context, int source, int *found);
 int ftk_control_all(int context, int source);
 /* The next one in a context of own_comms.h.  source: or MPI_ANY_SOURCE. */
 int ftk_control_take(int context, int source, int *found);
+/* Handle the late messages that are there now.  MPI codes. */
+int ftk_control_late(void);
 
 #endif

@@ -13,6 +13,7 @@
 #include "log/base/part.h"
 
 static const struct ftk_mpi_layer *layer;
+static const struct ftk_mpi_calls *open_calls; /* where calls go that may be made */
 
 const struct ftk_mpi_layer *ftk_layer(void)
 {
@@ -97,8 +98,15 @@ static int start(void)
 {
     int level = MPI_THREAD_MULTIPLE; /* if the MPI does not say */
     (void)PMPI_Query_thread(&level);
-    *layer->calls = level == MPI_THREAD_MULTIPLE ? &ftk_mpi_guarded : &ftk_mpi_calls;
+    open_calls = level == MPI_THREAD_MULTIPLE ? &ftk_mpi_guarded : &ftk_mpi_calls;
+    *layer->calls = open_calls;
     return FTKIT_OK;
+}
+
+void ftk_layer_guard(bool on)
+{
+    if (*layer->calls)
+        *layer->calls = on ? &ftk_mpi_guarded : open_calls;
 }
 
 /* ... and to the MPI again. */
@@ -111,6 +119,7 @@ static void stop(void)
 static void close_layer(void)
 {
     layer = NULL;
+    open_calls = NULL;
 }
 
 /* The call has gone to other processes, or nowhere: the job cannot go on. */

@@ -17,6 +17,9 @@
 int ftk_layer_check(void);
 /* NULL: the layer has not been found. */
 const struct ftk_mpi_layer *ftk_layer(void);
+/* Whether each call of the program looks whether it may be made now (alone.h), also without
+ * MPI_THREAD_MULTIPLE. */
+void ftk_layer_guard(bool on);
 /* From now on MPI_Free_mem asks this function first, also behind ftkit_close(). */
 void ftk_layer_set_frees(bool (*frees)(void *base));
 

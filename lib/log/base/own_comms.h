@@ -12,7 +12,8 @@
 /* clang-format off */
 #define FTK_LOG_OWN_COMMS(X) \
     X(DET_COMM) /* of the mode of log.determinants */ \
-    X(WIN)      /* of windows with locks */
+    X(WIN)      /* of windows with locks */ \
+    X(UNITS)    /* of help in a replay */
 /* clang-format on */
 
 #endif

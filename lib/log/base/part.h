@@ -95,7 +95,8 @@ struct ftk_part {
      * sends, and a rank sleeps only then (may_sleep). */
     bool (*sends)(void);
     /* Some looks of a wait, for work that may take longer than a message.  turns: number of the
-     * look in its wait; 0: the call does not wait for the log. */
+     * look in its wait; 0: the call does not wait for the log.  All looks, after
+     * ftk_parts_be_eager(true). */
     void (*turn)(unsigned turns);
 
     /* ---- control messages (control.h) ---- */
@@ -216,6 +217,7 @@ extern struct ftk_parts {
     ftk_look_fn *progress[FTK_PARTS_MOST], *serve[FTK_PARTS_MOST];
     ftk_turn_fn *turn[FTK_PARTS_MOST];
     const struct ftk_control_kind *controls[FTK_PARTS_MOST]; /* all kinds, then NULL */
+    bool eager;   /* a part has work in each look of a wait */
     bool in_band; /* some control messages go among the messages of the program */
     uint64_t
         of_state; /* bit c: the messages of own context c change the state of a set (control.h) */
@@ -262,6 +264,12 @@ bool ftk_parts_may_sleep(void);
 
 /* List the parts that need progress: those that are not idle now.  Not inside a look of a wait. */
 void ftk_parts_list_progress(void);
+
+/* Whether turn() of all parts is called in each look of a wait from now on.  One part uses this. */
+static inline void ftk_parts_be_eager(bool eager)
+{
+    ftk_parts.eager = eager;
+}
 
 static inline void ftk_parts_progress(void)
 {

@@ -37,6 +37,7 @@
     X(points)     /* recovery/suppress.c: suppression points under way */                          \
     X(silent)     /* recovery/silent.c: teams that keep no messages */                             \
     X(replay)     /* recovery/recovery.c: other ranks replay */                                    \
+    X(units)      /* units/units.c: help in a replay */                                            \
     X(vcomm)      /* vcomm/vcomm.c: communicators */                                               \
     X(drained)    /* recovery/drain.c: messages in flight */                                       \
     X(matrix)     /* recovery/matrix.c: messages to each rank */                                   \

@@ -12,6 +12,7 @@
 #include "log/mode.h"
 #include "log/determinant/det.h"
 #include "log/payload/range.h"
+#include "log/units/units.h"
 #include "log/request/progress.h"
 #include "log/request/req_ops.h"
 #include "log/recovery/recovery.h"
@@ -192,6 +193,7 @@ static const struct ftk_log_ops log_ops = {
     .decide = decide,
     .share = share,
     .unshare = unshare,
+    .run_units = ftk_units_run,
     .enter = ftk_alone_enter,
     .leave = ftk_alone_leave,
     .sound = ftk_alone_check,

@@ -96,7 +96,7 @@ int ftk_log_progress(unsigned *turns)
     ftk_parts_progress();
     ftk_parts_serve();
     const bool watches = ++*turns % FTK_TURNS_WATCH == 0;
-    if (watches || *turns % FTK_TURNS_SHORT == 1)
+    if (watches || *turns % FTK_TURNS_SHORT == 1 || ftk_parts.eager)
         ftk_parts_turn(*turns);
     if (ftk_log_is_rolling_back()) /* the job halts */
         return ftk_log_error();

@@ -296,12 +296,12 @@ static int offer_came(const struct ftk_control *c)
 }
 
 const struct ftk_control_kind ftk_win_controls[FTK_WIN_CONTROLS] = {
-    { FTK_LOG_WIN, TAG_LOCK, lock_came, false },
-    { FTK_LOG_WIN, TAG_GRANT, grant_came, false },
-    { FTK_LOG_WIN, TAG_OPERATIONS, operations_came, false },
-    { FTK_LOG_WIN, TAG_DONE, done_came, false },
-    { FTK_LOG_WIN, TAG_ASK, ask_came, false },
-    { FTK_LOG_WIN, TAG_OFFER, offer_came, false },
+    { FTK_LOG_WIN, TAG_LOCK, lock_came, false, false },
+    { FTK_LOG_WIN, TAG_GRANT, grant_came, false, false },
+    { FTK_LOG_WIN, TAG_OPERATIONS, operations_came, false, false },
+    { FTK_LOG_WIN, TAG_DONE, done_came, false, false },
+    { FTK_LOG_WIN, TAG_ASK, ask_came, false, false },
+    { FTK_LOG_WIN, TAG_OFFER, offer_came, false, false },
 };
 
 /* A message that cannot be handled: its sender would wait for ever. */
