@@ -162,7 +162,7 @@ FEX_SHARED := $(FEX)/example.o $(FEX)/example_report.o
 FEX_NAMES := $(if $(FORTRAN),heat2d ssor3d wave_f77)
 FEXAMPLES := $(FEX_NAMES:%=$(BUILD)/examples/fortran/%)
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/t_*.c))
-UNIT := $(if $(LAYER),$(UNIT),$(filter-out %/t_image %/t_late %/t_match %/t_match_cases %/t_match_tags %/t_match_changes %/t_tail %/t_overtake %/t_typemap %/t_apart %/t_control %/t_det %/t_quiesce %/t_relay %/t_silent %/t_vcomm,$(UNIT))) # of the message log
+UNIT := $(if $(LAYER),$(UNIT),$(filter-out %/t_image %/t_late %/t_match %/t_match_cases %/t_match_tags %/t_match_changes %/t_tail %/t_overtake %/t_typemap %/t_apart %/t_control %/t_det %/t_quiesce %/t_relay %/t_silent %/t_units %/t_vcomm,$(UNIT))) # of the message log
 MPI_TESTS := $(patsubst tests/mpi/%.c,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.c))
 CONFORM := $(if $(LAYER),$(patsubst tests/conform/%.c,$(BUILD)/conform/%,$(wildcard tests/conform/*.c)))
 FTESTS := $(if $(FORTRAN),$(patsubst tests/fortran/%.f90,$(BUILD)/ftests/%,$(wildcard tests/fortran/*.f90)))

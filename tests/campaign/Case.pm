@@ -202,6 +202,7 @@ my %axes = (
     'log.determinants' => [qw(node causal pessimistic relaxed refuse)],
     teams => [qw(rank 1 2 3 list all dynamic)],
     'log.silent' => ['', '0'],
+    'log.helpers' => [0, 1, 8],
     'replicas.compare' => [qw(regions messages)],
     'replicas.lost' => [qw(compared clone replay)],
     'recover.supply' => ['spare, spawn, end', 'spare, end', 'spawn, end', 'spare, shrink, end'],
@@ -212,7 +213,7 @@ my %axes = (
 my %default = ('level.memory.scheme' => 'buddy', 'level.memory.map' => 'pair', 'level.memory.place' => 'memory',
     'level.memory.incremental' => 'auto', 'level.local.scheme' => 'none', 'level.local.place' => 'shared',
     'level.hdf5.enabled' => 'true', 'level.hdf5.asynchronous' => 'true', 'level.hdf5.compress' => 'none',
-    'level.hdf5.writers' => '0',
+    'level.hdf5.writers' => '0', 'log.helpers' => '0',
     'log.determinants' => 'node', 'replicas.compare' => 'regions', 'replicas.lost' => 'compared',
     'recover.supply' => 'spare, spawn, end');
 sub axes { return %axes }
@@ -262,6 +263,7 @@ sub choose_log {
         $team eq 'list' ? '0,2 1,3' : $team;
     @{ $c->{config} }{qw(log.team_size log.reteam log.reteam_gain)} = (2, '1 sets', 1) if $team eq 'dynamic';
     set_key($c, 'log.silent', '0') if $team !~ /all|dynamic/ && $mode ne 'replicas' && chance(20);
+    set_key($c, 'log.helpers', one_of(1, 8)) if $c->{program} =~ /^units/ || ($mode ne 'replicas' && chance(10));
     my @modes = $mode eq 'log' && !$one ? ('node', 'causal', 'pessimistic') : 'node';
     push(@modes, ('refuse') x 2) if $p->{kinds}{refuse} && $mode ne 'replicas';
     push(@modes, ('relaxed') x 2) if $p->{kinds}{relaxed} && $mode eq 'log';

@@ -82,6 +82,8 @@ add("winloop-$_", $_ eq 'locks' ? 'log team' : 'log', path => 'mpi/winloop', arg
 add("direct-$_", 'log team', path => 'mpi/direct', args => ['-m', $_], steps => 40,
     points => [qw(win.direct win.word win.applied win.map=3 win.offer=3), /fence/ ? 'win.meet' : ()])
     for qw(fence pscw locks spin made-fence made-pscw made-locks);
+add("units-$_", 'log apart', path => 'mpi/units', args => ['-m', $_], steps => 40,
+    points => [qw(units.help=9 units.reply=9 units.own units.give)]) for qw(jacobi wave hydro);
 add('latecomer', 'log team', path => 'mpi/latecomer', args => ['-n', 20], steps => 20, points => ['win.meet']);
 # a loss before the first set ends the job
 add("shared-$_", 'log team', path => 'mpi/shared', args => ['-m', $_], steps => 40, one_node => 1)

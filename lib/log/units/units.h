@@ -30,7 +30,7 @@
 /* log_ops.h: run_units. */
 int ftk_units_run(const struct ftk_units_call *c);
 
-/* ---- within lib/log/units ---------------------------------------------------------------- */
+/* ---- wire.c ------------------------------------------------------------------------------ */
 
 enum ftk_units_tag { FTK_UNITS_ASK = 1, FTK_UNITS_UNIT, FTK_UNITS_DONE, FTK_UNITS_STOP };
 
@@ -62,7 +62,8 @@ bool ftk_units_look(void);
 /* The function of a unit runs: calls of MPI fail meanwhile. */
 int ftk_units_call(const struct ftk_units_call *c, size_t i);
 
-/* give.c: the rank that has rolled back. */
+/* ---- give.c: the rank that has rolled back ------------------------------------------------ */
+
 void ftk_give_begin(void);
 void ftk_give_end(void);
 int ftk_give_asked(const struct ftk_control *c);
@@ -70,7 +71,8 @@ int ftk_give_returned(const struct ftk_control *c);
 void ftk_give_figures(ftkit_info *info);
 void ftk_give_close(void);
 
-/* help.c: the rank that waits. */
+/* ---- help.c: the rank that waits ----------------------------------------------------------- */
+
 int ftk_help_begin(const struct ftk_log_repair *r);
 void ftk_help_end(void);
 void ftk_help_turn(unsigned turns);
