@@ -5,8 +5,9 @@
  * The search has several starts: blocks of consecutive ranks, teams that grow from a unit, and what
  * the caller's function divides.  Sizes must be exact, so units are moved from parts that are too
  * large.  Then pairs of units are exchanged as long as an exchange makes the cut smaller
- * (Kernighan and Lin 1970, without their look-ahead).  The best result is taken.  So the result is
- * never worse than the blocks. */
+ * (Kernighan and Lin 1970, without their look-ahead).  The best result is shaken some times: some
+ * pairs of units change places by chance, and exchanges follow.  The best result is taken.  So the
+ * result is never worse than the blocks. */
 #include "team_cut.h"
 
 #include <stdbool.h>
@@ -15,11 +16,14 @@
 
 #include "ftk.h"
 
-#define PAIRS_MAX ((size_t)1 << 28)   /* the number of edges must fit into an int */
-#define LINKS_MAX ((size_t)1 << 25)   /* numbers: 256 MiB */
-#define PASSES 100                    /* of exchanges; each makes the cut smaller */
-#define LOOKS_MAX ((uint64_t)1 << 32) /* at pairs of units: some seconds */
-#define WEIGHT_SUM (1.0 * (1 << 30))  /* so the sum of all weights fits into an int */
+#define PAIRS_MAX ((size_t)1 << 28)     /* the number of edges must fit into an int */
+#define LINKS_MAX ((size_t)1 << 25)     /* numbers: 256 MiB */
+#define PASSES 100                      /* of exchanges; each makes the cut smaller */
+#define LOOKS_MAX ((uint64_t)1 << 32)   /* at pairs of units: some seconds */
+#define SHAKES 32                       /* of the best result */
+#define SHAKE_LOOKS ((uint64_t)1 << 26) /* the search has had so many: no more shakes */
+#define UNITS_PER_SHAKE 16              /* one of so many units changes its place */
+#define WEIGHT_SUM (1.0 * (1 << 30))    /* so the sum of all weights fits into an int */
 
 struct edge {
     int a, b;
@@ -42,6 +46,7 @@ struct search {
                             between calls */
     int *part, *best;    /* [n] */
     uint64_t looks;
+    uint64_t random;
     const atomic_bool *stop;
 };
 
@@ -379,6 +384,31 @@ static void take_if_better(struct search *s, uint64_t *least)
     }
 }
 
+static int below(struct search *s, int n)
+{
+    s->random = s->random * 6364136223846793005u + 1442695040888963407u;
+    return (int)((s->random >> 33) % (uint64_t)n);
+}
+
+/* Make part from the best result: some units go to parts of neighbours, each in exchange for a unit
+ * of that part. */
+static void shake(struct search *s, int *part)
+{
+    const struct ftk_team_graph *g = &s->g;
+    memcpy(part, s->best, (size_t)g->n * sizeof *part);
+    for (int i = 0; i <= g->n / UNITS_PER_SHAKE; i++) {
+        const int v = below(s, g->n), edges = g->start[v + 1] - g->start[v];
+        if (edges == 0)
+            continue;
+        const int a = part[v], b = part[g->next[g->start[v] + below(s, edges)]];
+        int u = below(s, g->n);
+        while (part[u] != b)
+            u = (u + 1) % g->n;
+        part[v] = b;
+        part[u] = a;
+    }
+}
+
 static int find(struct search *s, const struct ftk_team_cut *c)
 {
     const struct ftk_team_graph *g = &s->g;
@@ -397,6 +427,10 @@ static int find(struct search *s, const struct ftk_team_cut *c)
         if (rc != FTKIT_OK)
             return rc;
         balance(s, s->part);
+        take_if_better(s, &least);
+    }
+    for (int i = 0; i < SHAKES && s->links && s->looks < SHAKE_LOOKS && !is_stopped(s); i++) {
+        shake(s, s->part);
         take_if_better(s, &least);
     }
     return FTKIT_OK;
