@@ -87,7 +87,7 @@ sub cg
 }
 
 # IS (full_verify): each rank sends its largest key to the next one.
-sub chain
+sub in_a_row
 {
     my ($n) = @_;
     my $m = { ranks => $n };
@@ -155,7 +155,7 @@ my @table = (
     ['CG class C', cg(8, 8, 8), .69, .38, .08, .07, .05],
     ['MG class C', stencil(1, [8], 4, 4, 4), .83, .66, .50, .33, .17],
     ['LU class B', stencil(0, [8], 8, 8), .71, .57, .50, .21, .07],
-    ['IS class C', chain(64), .49, .23, .11, .04, .01],
+    ['IS class C', in_a_row(64), .49, .23, .11, .04, .01],
     ['MILC', stencil(1, [8], 2, 2, 4, 4), .75, .50, .37, .25, .12],
     ['LAMMPS', stencil(1, [8], 4, 4, 4), .83, .66, .50, .33, .17],
     ['CG class D', cg(16, 32, 8), .80, .62, .43, .24, .06],
@@ -236,6 +236,16 @@ SKIP: {
                 "... @$grid, ends meet: $ends_meet: ftkit chooses teams that log less");
         }
     }
+}
+
+# ---- section 5.4: what dynamic teams log beside random ones -----------------------------------------
+
+# tests/unit/t_team_share.c checks the figures; docs/log.md prints them.
+{
+    my @rows = grep {/^\|/} split /\n/, `@{[ build() ]}/unit/t_team_share --table </dev/null`;
+    my %printed = map { $_ => 1 } split /\n/, slurp(top() . '/docs/log.md');
+    is(scalar @rows, 21, 'the table of dynamic teams');
+    is(join("\n", grep { !$printed{$_} } @rows), '', '... docs/log.md has its rows');
 }
 
 # ---- table 7.5: the bytes between nodes of 8, 16 and 32 cores ------------------------------------

@@ -20,7 +20,7 @@ my $report = qr/(?:ERROR: \w+Sanitizer|runtime error:|SUMMARY: \w+Sanitizer)/;
 
 chdir $top;
 delete $ENV{$_} for qw(MAKEFLAGS MFLAGS MAKELEVEL);
-my %long = map { $_ => 1 } qw(t_h5_faults t_h5_verify t_model_fit t_model_simulate);
+my %long = map { $_ => 1 } qw(t_h5_faults t_h5_verify t_model_fit t_model_simulate t_team_share);
 my @units = grep { all_cases() || !$long{$_} } map { m{/(t_\w+)\.c$} } glob 'tests/unit/t_*.c';
 my $made = ($ENV{BUILD} // 'build') . (all_cases() ? '/san-all' : '/san');
 my $opt = all_cases() ? 'SAN_OPT="-O1 -g"' : '';
