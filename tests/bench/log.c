@@ -5,7 +5,8 @@
  * blocks of both in turns; it gives the fastest block of each, because the operations are
  * shorter than what a busy machine does in between by orders of magnitude.
  *
- *   log [-k KIND] [-t TEAM_SIZE] [-m MODE] [-b BYTES] [-c 0] [-o] [-s] [-a SET] [-r REPETITIONS]
+ *   log [-k KIND] [-t TEAM_SIZE] [-D] [-m MODE] [-b BYTES] [-c 0] [-o] [-s] [-a SET]
+ *       [-r REPETITIONS]
  *
  * KIND: pingpong (one way: a send and a receive), self (the same without another
  * process), halo (four neighbours of a 2-D grid), rate (64 messages to the next rank and 64
@@ -14,11 +15,11 @@
  * as in NAS LU, that receives from any source, with a tag for each direction; time per
  * plane); allreduce, barrier, bcast, reduce, allgather (BYTES of each rank), alltoall: their
  * bound is the non-blocking twin, polled.  TEAM_SIZE: ranks that roll back together; 0
- * leaves the log off.  MODE: log.determinants; each rank counts as a node then.  -c 0:
- * log.check = false.  -o: the bound of a collective is the blocking call of the MPI.  -s: the
- * messages are shared by ftkit_share(); otherwise they change from operation to operation.  -a:
- * with checkpoint.line = apart; SET is away (no set is open), or open (all ranks but the last one
- * have cut for a set).
+ * leaves the log off.  -D: log.teams = dynamic.  MODE: log.determinants; each rank counts as a node
+ * then.  -c 0: log.check = false.  -o: the bound of a collective is the blocking call of the MPI.
+ * -s: the messages are shared by ftkit_share(); otherwise they change from operation to operation.
+ * -a: with checkpoint.line = apart; SET is away (no set is open), or open (all ranks but the last
+ * one have cut for a set).
  *
  * Between teams the bound of messages from 4096 bytes on has a memcpy() of what the log keeps,
  * after the operation, to memory that has been touched and is not in the cache.
@@ -102,6 +103,7 @@ static const char *kind_name = "pingpong", *mode = NULL, *apart = NULL;
 static int team_size, check = 1;
 static bool own;       /* the bound is the blocking collective */
 static bool shares;    /* the messages stay as they are */
+static bool dynamic;   /* teams follow the communication */
 static char *from;     /* [4 * bytes] */
 static char *copy;     /* [COPIED + bytes] */
 static char *to;       /* [max(4, nranks) * bytes] */
@@ -119,6 +121,8 @@ static int option(int opt, const char *value)
         own = true;
     else if (opt == 's')
         shares = true;
+    else if (opt == 'D')
+        dynamic = true;
     else if (opt == 'a')
         apart = value;
     else
@@ -489,6 +493,8 @@ static void configure(void)
     bench_set("FTKIT_LEVEL_HDF5_ENABLED", "false");
     bench_set("FTKIT_LOG_ENABLED", team_size > 0 ? "true" : "false");
     bench_set("FTKIT_LOG_TEAM_SIZE", number);
+    if (dynamic)
+        bench_set("FTKIT_LOG_TEAMS", "dynamic");
     if (mode)
         bench_set("FTKIT_LOG_DETERMINANTS", mode);
     if (mode)
@@ -500,7 +506,7 @@ int main(int argc, char **argv)
 {
     struct bench b = { .bytes = 8, .reps = 5 };
     int step = 0;
-    bench_options(&b, argc, argv, "b:r:k:t:m:c:osa:", option);
+    bench_options(&b, argc, argv, "b:r:k:t:m:c:osDa:", option);
     const struct kind *k = find_kind(&b);
     configure();
     bench_open(&b, &argc, &argv);
