@@ -1266,7 +1266,7 @@ typedef struct ftkit_info {
     int nprograms;          /**< programs of the job, at least 1; a : a is one */
     /* the last replay that is over: this rank, or the process before it, had called
        ftkit_checkpoint() some times since the set to which it went back, and calls as often again.
-       0: none, and with replicas or checkpoint.line = apart */
+       0: none, no call since the set, and with replicas or checkpoint.line = apart */
     double replay_s;         /**< seconds from the restore of the regions until the last of these
                                   calls began, without further repairs */
     double replay_forward_s; /**< seconds that the same calls took before the failure, without
@@ -1274,6 +1274,9 @@ typedef struct ftkit_info {
                                   Of a replacement: as measured by the survivor of the lowest
                                   rank */
     uint64_t replay_calls;   /**< calls of ftkit_checkpoint() that were repeated */
+    double catch_up_s;       /**< seconds from there to the beginning of the next call, which is
+                                  new: the step that the failure broke off.  0: not over yet, or
+                                  ended by a set, a failure or a rollback */
     uint64_t
         units_elsewhere;   /**< units of ftkit_run_units() of this rank that helpers have done, in
                                    this process so far */

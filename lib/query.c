@@ -172,6 +172,7 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .replay_s = ctx->course.replay_s,
         .replay_forward_s = ctx->course.replay_forward_s,
         .replay_calls = ctx->course.replay_calls,
+        .catch_up_s = ctx->course.catch_up_s,
         .flushing = ctx->flush.set,
         .flush_s = ctx->flush.last_s,
         .sent_bytes = ctx->increment.sent,

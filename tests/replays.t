@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The duration and the speed of a replay: in ftkit_query(), events, ftkit report and ftkit status.  A
+# The duration and the speed of a replay, and the catch-up: in ftkit_query(), events, ftkit report and ftkit status.  A
 # hub computes for 20 ms in each step, and all others wait for it.
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -26,11 +26,12 @@ sub lost {
         fault => $fault, spares => 2,
         env => { FTKIT_LOG_TEAMS => 'rank', FTKIT_CHECKPOINT_PERIOD => '6 calls', %{ $o{env} // {} } });
     is($j->{rc}, 0, "$fault: the job goes on") or diag($j->{log});
-    $j->{replays} = {};
-    push(@{ $j->{replays}{ $_->{rank} } }, $_) for grep { $_->{event} eq 'replayed' } events("$j->{dir}/events");
+    my %word = (replayed => 'replays', caught_up => 'caught');
+    $j->{$_} = {} for values %word;
+    push(@{ $j->{ $word{ $_->{event} } }{ $_->{rank} } }, $_) for grep { $word{ $_->{event} } } events("$j->{dir}/events");
     for my $rank (0 .. $n - 1) {
         my ($line) = slurp("$base.$rank") =~ /^replay (.*)$/m;
-        $j->{info}{$rank} = [ split(' ', $line // '-1 -1 -1') ];
+        $j->{info}{$rank} = [ split(' ', $line // '-1 -1 -1 -1') ];
     }
     return $j;
 }
@@ -49,7 +50,12 @@ my $info = $j->{info}{2};
 is(join(' ', map { sprintf('%.5f', $_) } @{$info}[ 0, 1 ]), sprintf('%.5f %.5f', $r->{seconds}, $r->{forward}),
     '... ftkit_query says the same');
 is($info->[2], 5, '... and the number of calls');
-is("@{ $j->{info}{0} }", '0.000000 0.000000 0', '... and nothing on a rank that has not gone back');
+is("@{ $j->{info}{0} }", '0.000000 0.000000 0 0.000000', '... and nothing on a rank that has not gone back');
+is(join(' ', map { "$_:" . @{ $j->{caught}{$_} } } sort keys %{ $j->{caught} }), '2:1', 'the rank catches up once, and no other');
+my $c = $j->{caught}{2}[0] // { seconds => -1, set => -1 };
+is($c->{set}, $r->{set}, '... behind the same set');
+cmp_ok($c->{seconds}, '>', 0, '... which takes its time');
+is(sprintf('%.5f', $info->[3]), sprintf('%.5f', $c->{seconds}), '... ftkit_query says the same');
 
 # the phases of the repair are all of it
 for my $e (grep { $_->{event} eq 'repair' && $_->{rank} != 2 } events("$j->{dir}/events")) {
@@ -63,6 +69,19 @@ near($x->{replay}, $r->{seconds}, 0.001, 'ftkit report has the replay') or diag(
 near($x->{replay_speed}, $r->{forward} / $r->{seconds}, 0.001, '... and its speed');
 command('report', '-o', "$j->{dir}/page.html", "$j->{dir}/events");
 like(slurp("$j->{dir}/page.html"), qr/replay speed/, '... also on the page');
+near($x->{catch_up}, $c->{seconds}, 0.001, 'ftkit report has the catch-up');
+like(slurp("$j->{dir}/page.html"), qr/catch-up/, '... also on the page');
+
+# the hub computes again in its replay, and in the step that the failure broke off; its leaves may be a call
+# further, and no set is due there
+$j = lost('app.mid:0:16:kill');
+is(join(' ', keys %{ $j->{caught} }), '0', 'the hub is lost, and catches up');
+($r, $c) = map { $j->{$_}{0}[0] // { seconds => -1 } } qw(replays caught);
+cmp_ok($r->{seconds}, '>=', 3 * $step_s, '... behind a replay in which it computes');
+cmp_ok($c->{seconds}, '>=', $step_s, '... by one step more');
+my ($opened) = grep { $_->{event} eq 'open' && $_->{rank} == 0 && $_->{incarnation} == 1 } events("$j->{dir}/events");
+cmp_ok($r->{seconds} + $c->{seconds}, '<=', ($c->{t} // 0) - ($opened->{t} // 0) + 0.001,
+    '... and both fit into the life of the replacement');
 
 # another rank is lost later, and has more calls to repeat
 $j = lost('app.mid:2:5:kill,app.mid:3:15:kill', env => { FTKIT_CHECKPOINT_PERIOD => '100 calls' });

@@ -87,8 +87,9 @@ struct rp_repair {
     double failed_t;
     double seconds, phase[RP_PHASES];
     int64_t lost, line, spares;
-    double replay,
-        forward; /* of the slowest rank, and the same calls before the failure; -1: none */
+    double replay, forward; /* of the slowest rank, and the same calls before the failure; -1:
+                               none */
+    double catch_up;        /* of the same rank; -1: none */
     struct rp_ranks replaced, back;
     uint64_t survivors;   /* lines */
     struct {              /* where the ranks got their data from */
@@ -105,6 +106,7 @@ struct rp_restore {
     int session;
     int64_t attempt;
     double replay, forward; /* how long its replay took, and the same calls before; -1: none */
+    double catch_up;        /* from there to its next call; -1: none */
 };
 
 struct rp_text {
@@ -321,10 +323,9 @@ void ftk_rp_bytes(double bytes, char buf[32]);
 void ftk_rp_list(const struct rp_ranks *l, char *buf, size_t bytes); /* "3, 7 and 12 more" */
 void ftk_rp_progress_chart(const struct rp_log *log, FILE *out);
 void ftk_rp_sets_charts(const struct rp_log *log, FILE *out);
-/* The replay is over that began with the last restore of a rank, and how long the same calls had
- * taken before the failure. */
-void ftk_rp_replayed(
-    struct rp_log *log, int rank, int session, int64_t attempt, double replay, double forward);
+/* The events "replayed" and "caught_up": what began with the last restore of the rank is over. */
+struct rp_event;
+void ftk_rp_replayed(struct rp_log *log, const struct rp_event *e, int session, int64_t attempt);
 /* How fast the replay was: 2 is twice as fast as the first execution; 0: not known. */
 double ftk_rp_replay_speed(const struct rp_repair *x);
 void ftk_rp_repairs_chart(const struct rp_log *log, FILE *out);

@@ -291,6 +291,10 @@ static void repair_row(const struct rp_log *log, FILE *out, size_t i)
         fprintf(out, "<td class=\"n\">%.3g</td>", ftk_rp_replay_speed(x));
     else
         fputs("<td class=\"n\">?</td>", out);
+    if (x->catch_up >= 0)
+        cell_time(out, x->catch_up);
+    else
+        fputs("<td class=\"n\">?</td>", out);
     sources(log, out, x);
     if (x->spares >= 0)
         fprintf(out, "<td class=\"n\">%" PRId64 "</td></tr>\n", x->spares);
@@ -337,12 +341,13 @@ static void failures(const struct rp_log *log, FILE *out)
         ftk_rp_repairs_chart(log, out);
         ftk_rp_table(out,
             "failure|#at|replaced ranks|rolled back|#to set|#repair|#detect|#supply|#rebuild|"
-            "#restore|#replay|#replay speed|data from|#spares left");
+            "#restore|#replay|#replay speed|#catch-up|data from|#spares left");
         for (size_t i = 0; i < log->nrepairs && i < 200; i++)
             repair_row(log, out, i);
         fputs("</table></div>\n<p class=\"note\">The figures of a repair are those of its slowest "
               "survivor. The replay is that of the slowest rank that went back; at speed 2 it made "
-              "the same calls twice as fast as before the failure.",
+              "the same calls twice as fast as before the failure. The catch-up is the step that "
+              "the failure broke off.",
             out);
         uint64_t more = log->nrepairs + log->more_repairs;
         if (more > 200)

@@ -285,7 +285,7 @@ static struct rp_repair *repair_of(struct rp_log *log, const struct proc *p, int
         ftk_tool_grow(log->repairs, log->nrepairs, &log->repairs_room, sizeof log->repairs[0]);
     struct rp_repair *x = &log->repairs[log->nrepairs++];
     *x = (struct rp_repair){ .session = p->session, .attempt = p->attempt, .epoch = epoch };
-    x->seconds = x->replay = -1;
+    x->seconds = x->replay = x->catch_up = -1;
     x->spares = -1;
     return x;
 }
@@ -353,7 +353,8 @@ static void on_restore(struct rp_log *log, struct rp_event *e, struct proc *p, s
     }
     log->restores =
         ftk_tool_grow(log->restores, log->nrestores, &log->restores_room, sizeof log->restores[0]);
-    struct rp_restore x = { .t = e->t, .set = p->base, .attempt = p->attempt, .replay = -1 };
+    struct rp_restore x = { .t = e->t, .set = p->base, .attempt = p->attempt };
+    x.replay = x.catch_up = -1;
     x.session = p->session;
     x.rank = (int)e->rank;
     x.from = ftk_rp_from(log, ftk_rp_str(e->o, "from", "not said"), &x.number);
@@ -363,9 +364,7 @@ static void on_restore(struct rp_log *log, struct rp_event *e, struct proc *p, s
 static void on_replayed(struct rp_log *log, struct rp_event *e, struct proc *p, struct rp_rank *r)
 {
     (void)r;
-    ftk_rp_replayed(log, (int)e->rank, p->session, p->attempt,
-        ftk_rp_real(e->o, "seconds", RP_SECONDS_MAX, -1),
-        ftk_rp_real(e->o, "forward", RP_SECONDS_MAX, -1));
+    ftk_rp_replayed(log, e, p->session, p->attempt);
 }
 
 /* ---- events of `ftkit run` ----------------------------------------------------------- */
@@ -421,6 +420,7 @@ static const struct {
     { "repair", on_repair },
     { "restore", on_restore },
     { "replayed", on_replayed },
+    { "caught_up", on_replayed },
     { "energy", on_energy },
     { "halt", on_halt },
     { "finish", on_finish },

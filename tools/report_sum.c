@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
+#include "report_event.h"
 
 /* ---- places -------------------------------------------------------------------------- */
 
@@ -111,15 +111,19 @@ static void count_source(struct rp_repair *x, const struct rp_restore *s)
     }
 }
 
-void ftk_rp_replayed(
-    struct rp_log *log, int rank, int session, int64_t attempt, double replay, double forward)
+void ftk_rp_replayed(struct rp_log *log, const struct rp_event *e, int session, int64_t attempt)
 {
+    const double seconds = ftk_rp_real(e->o, "seconds", RP_SECONDS_MAX, -1);
     for (size_t i = log->nrestores; i-- > 0;) {
         struct rp_restore *x = &log->restores[i];
-        if (x->rank != rank || x->session != session || x->attempt != attempt)
+        if (x->rank != e->rank || x->session != session || x->attempt != attempt)
             continue;
-        x->replay = replay;
-        x->forward = forward;
+        if (strcmp(e->word, "caught_up") == 0) {
+            x->catch_up = seconds;
+            return;
+        }
+        x->replay = seconds;
+        x->forward = ftk_rp_real(e->o, "forward", RP_SECONDS_MAX, -1);
         return;
     }
 }
@@ -131,6 +135,7 @@ static void count_replay(struct rp_repair *x, const struct rp_restore *s)
         return;
     x->replay = s->replay;
     x->forward = s->forward;
+    x->catch_up = s->catch_up;
 }
 
 double ftk_rp_replay_speed(const struct rp_repair *x)
@@ -317,6 +322,8 @@ static void repair_json(struct ftk_json *j, const struct rp_log *log, const stru
         ftk_json_real(j, "replay_forward", x->forward);
         ftk_json_real(j, "replay_speed", ftk_rp_replay_speed(x));
     }
+    if (x->catch_up >= 0)
+        ftk_json_real(j, "catch_up", x->catch_up);
     ftk_json_int(j, "lost", x->lost);
     list_json(j, "replaced", &x->replaced);
     list_json(j, "back", &x->back);

@@ -57,7 +57,7 @@ struct status {
     /* as in the file */
     double time, ranks, spares, teams, teams_silent, calls, call_seconds, set, set_time,
         set_seconds, set_bytes, durable, durable_time, flushing, flush_seconds, log_held, repairs,
-        repair_seconds, replay_seconds, replay_forward, deadline, end;
+        repair_seconds, replay_seconds, replay_forward, catch_up_seconds, deadline, end;
 };
 
 /* The numbers of the file.  help NULL: not for Prometheus. */
@@ -86,6 +86,7 @@ static const struct number {
     N(repair_seconds, "How long the last repair took"),
     N(replay_seconds, "How long the last replay of rank 0 took, 0: none"),
     N(replay_forward, "How long the same calls had taken rank 0 before the failure"),
+    N(catch_up_seconds, "How long rank 0 then took to its next, new call, 0: not known"),
     N(deadline, "When the job has to be over, 0: no deadline"), N(end, NULL) };
 #define NNUMBERS (sizeof numbers / sizeof numbers[0])
 
@@ -219,6 +220,8 @@ static void print_text(FILE *out, const struct status *s)
     if (s->replay_seconds > 0)
         fprintf(out, ", and the replay of rank 0 %.3g s, %.3g times as fast as before",
             s->replay_seconds, s->replay_forward / s->replay_seconds);
+    if (s->replay_seconds > 0 && s->catch_up_seconds > 0)
+        fprintf(out, ", then %.3g s to a new call", s->catch_up_seconds);
     putc('\n', out);
     ftk_bytes_text((uint64_t)fmax(s->log_held, 0), bytes);
     if (strcmp(s->mode, "team") == 0)

@@ -294,20 +294,28 @@ struct ftk_stats {
     double restore_s;
 };
 
+enum ftk_course_phase {
+    FTK_COURSE_FORWARD,
+    FTK_COURSE_REPLAY,  /* this rank makes calls again */
+    FTK_COURSE_CATCH_UP /* it has made them all, and is on the way to the next one */
+};
+
 /* The course of the calls of ftkit_checkpoint() since the line (lib/set/course.c).  Calls are
  * counted from the line on, unless the text says otherwise. */
 struct ftk_course {
     bool on;           /* since a line of this process, or of the one before it */
     bool goes_back;    /* this rank has to restore the line */
-    bool replays;      /* this rank makes calls again */
+    int phase;         /* enum ftk_course_phase */
     uint64_t set;      /* of the line */
     uint64_t line;     /* calls at the line, as struct ftk_policy counts */
     uint64_t far;      /* the last call, or in a replay the last one before the failure */
     double far_s;      /* how long the program took from the line to that call */
     double base_s;     /* the time of the line, later by repairs and replays */
     double restored_s; /* in a replay: when it began, later by repairs */
+    double replayed_s; /* in the catch-up: when the replay was over */
     double replay_s, replay_forward_s; /* of the last replay that is over */
     uint64_t replay_calls;
+    double catch_up_s; /* behind that replay; 0: it is not over, or a failure has ended it */
 };
 
 /* A context.  open.c, loop.c and the repair use all parts. */

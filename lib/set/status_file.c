@@ -35,12 +35,12 @@ static int format(const struct ftkit_ctx *ctx, const char *state, double wall_s,
         "\nset_time = %.3f\nset_seconds = %.6f\nset_bytes = %zu\ndurable = %" PRIu64
         "\ndurable_time = %.3f\nflushing = %" PRIu64 "\nflush_seconds = %.6f\nlog_held = %" PRIu64
         "\nrepairs = %d\nrepair_seconds = %.6f\nreplay_seconds = %.6f\nreplay_forward = %.6f"
-        "\ndeadline = %.3f\nepoch = %d\nend = 1\n",
+        "\ncatch_up_seconds = %.6f\ndeadline = %.3f\nepoch = %d\nend = 1\n",
         ctx->job, state, wall_s, ctx->nranks, ctx->nspares, modes[ctx->mode], teams, silent,
         p->calls, p->call_s, ctx->committed, wall_s - age_s, p->costs_s[0], ctx->stats.region_bytes,
         ctx->status.durable, ctx->status.durable_s, ctx->flush.set, ctx->flush.last_s, p->log_held,
         ctx->stats.repairs, ctx->stats.repair_s, ctx->course.replay_s, ctx->course.replay_forward_s,
-        ctx->steer.end_s, ctx->epoch);
+        ctx->course.catch_up_s, ctx->steer.end_s, ctx->epoch);
 }
 
 /* 0 or an errno.  Without fsync(), unlike ftk_save_text(): all ranks wait for rank 0 in the next

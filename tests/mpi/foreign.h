@@ -10,7 +10,7 @@
  * -w: every rank adds a line "rank step" to FILE.<rank> when a step begins, so that one
  * can see who went back.  -i: every rank adds "line MESSAGES BYTES" of its log to FILE.<rank>
  * behind its first set, and "end MESSAGES BYTES" behind ftkit_finish(), then "apart LATE EARLY
- * DETERMINANTS", of lines apart, and "replay SECONDS FORWARD CALLS".
+ * DETERMINANTS", of lines apart, and "replay SECONDS FORWARD CALLS CATCH_UP".
  * -r: what depends on the communicator is made in the callback of ftkit_on_repair(), and
  * tracked: failures are survived by a rollback of all ranks, which these programs are otherwise
  * not written for.
@@ -338,10 +338,10 @@ static inline void foreign_info(const struct foreign *f, const char *when)
                       (unsigned long long)info.clones, (unsigned long long)info.degraded)
                   > 0;
     if (written && strcmp(when, "end") == 0)
-        written = fprintf(out, "apart %llu %llu %llu\nreplay %.6f %.6f %llu\n",
+        written = fprintf(out, "apart %llu %llu %llu\nreplay %.6f %.6f %llu %.6f\n",
                       (unsigned long long)info.line_late, (unsigned long long)info.line_early,
                       (unsigned long long)info.line_determinants, info.replay_s,
-                      info.replay_forward_s, (unsigned long long)info.replay_calls)
+                      info.replay_forward_s, (unsigned long long)info.replay_calls, info.catch_up_s)
                   > 0;
     if ((out && fclose(out) != 0) || !written)
         fprintf(stderr, "%s: cannot write %s\n", f->app->name, path);
