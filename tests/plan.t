@@ -256,6 +256,56 @@ SKIP: {
         '... what is given comes first');
 }
 
+# The event log of above, in which ranks have replayed: rank => [SECONDS, FORWARD] in JSON.
+sub with_replays
+{
+    my ($mode, %replay) = @_;
+    my $dir = sprintf('%s/replays%d', $tmp, ++our $logs);
+    mkdir($dir) or die "$dir: $!\n";
+    for my $node (0, 1) {
+        my @lines = split(/^/m, slurp("$events/node$node.jsonl"));
+        for my $line (@lines) {
+            $line =~ s/"mode":"team"/"mode":"$mode"/;
+            my ($begin, $rank) = $line =~ /^(\{.*"rank":(\d+),.*)"event":"restore","set":\d/ or next;
+            my $r = $line !~ /"from":"files"/ && $replay{$rank} or next;
+            $line .= $begin . qq("event":"replayed","set":4,) . ($r->[0] eq '' ? '' : qq("seconds":$r->[0],)) . qq("forward":$r->[1],"calls":5}\n);
+        }
+        write_file("$dir/node$node.jsonl", join('', @lines));
+    }
+    return $dir;
+}
+
+sub team
+{
+    my ($j, $nodes) = @_;
+    my ($one) = grep { $_->{name} eq 'team' && (!$nodes || $_->{value} == $nodes) } @{ $j->{inputs} };
+    return join ' ', map { $_ // 'none' } @{$one}{qw(value slowdown speed speed_from replays)};
+}
+
+SKIP: {
+    skip 'built without jansson', 11 if !$jansson;
+    # one of ranks 2, 3, 6 and 7 is too short, and one has no times
+    my @measured = ('--mtbf', '2h', '--events', with_replays('team', 2 => [1, 2.5], 3 => [1, 3.5], 6 => [0.001, 0.09], 7 => [-1, 9]));
+    is(team(json(@measured)), '1 1.05 3 measured 2', 'the speed of the replays: all forward by all replays');
+    plan_of(@measured);
+    like($out, qr/^  team +1:1\.05:3 +assumed, phi measured in 2 replays of 0\.1 s or more \(1 shorter than 0\.1 s left out\)$/m,
+        '... and its origin');
+    near(protocol(json(@measured), 'log')->{efficiency}, protocol(json('--mtbf', '2h', '--events', $events, '--team', '1:1.05:3'), 'log')->{efficiency},
+        1e-9, '... which the plan uses');
+    is(team(json(@measured, '--team', '1:1.1')), '1 1.1 3 measured 2', '... also for a team without PHI');
+    is(team(json(@measured, '--team', '1:1.1:2')), '1 1.1 2 given none', '... but not in place of a given one');
+    is(team(json(@measured, '--team', '1:1.1:2', '--team', '2:1.05'), 2), '2 1.05 3 measured 2', '... which is of its team alone');
+    is(team(json('--mtbf', '2h', '--events', $events)), '1 1.05 1.2 assumed none', 'without replays the speed is assumed');
+    plan_of('--mtbf', '2h', '--events', $events, '--team', '1:1.1');
+    like($out, qr/^  team +1:1\.1:1 +given, phi assumed$/m, '... and 1 for a team without PHI');
+    is(team(json('--mtbf', '2h', '--events', with_replays('team', 2 => [0, 2], 3 => ['"x"', 2], 6 => ['1e300', 2], 7 => ['', 2]))),
+        '1 1.05 1.2 assumed none', 'replays without times, or with none that can be, show no speed');
+    is(team(json('--mtbf', '2h', '--events', with_replays('team', 2 => [1, -2], 3 => [1, '"x"'], 6 => [1, 'null'], 7 => [1, 0]))),
+        '1 1.05 1.2 assumed none', '... nor without times of before');
+    is(team(json('--mtbf', '2h', '--events', with_replays('global', 2 => [1, 2.5], 3 => [1, 3.5]))), '1 1.05 1.2 assumed none',
+        '... nor without the message log');
+}
+
 # ---- what is not possible --------------------------------------------------------------------
 
 my @never = ('--nodes', 1000, '--mtbf', '20s', '--memory', '1s', '--files', '10s');

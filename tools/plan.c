@@ -22,8 +22,9 @@ void ftk_plan_usage(FILE *out)
     ftk_pl_usage_choices(out);
     fputs("  --svg FILE          write a picture of the protocols to FILE, too\n"
           "  --json              as an object: inputs[] (name, value, from, samples; law;\n"
-          "                      slowdown, speed, between), schemes[] (name, group, parity,\n"
-          "                      memory, survives, survives_log, feasible, efficiency),\n"
+          "                      slowdown, speed, speed_from, replays, between),\n"
+          "                      schemes[] (name, group, parity, memory, survives,\n"
+          "                      survives_log, feasible, efficiency),\n"
           "                      protocols[] (name, size, feasible, efficiency, seconds,\n"
           "                      joules), plan (feasible, protocol, size, scheme, levels[]\n"
           "                      (level, share, period, every, young, daly), efficiency,\n"

@@ -31,7 +31,7 @@ struct pl_team {
     int nodes;
     double slowdown, speed; /* mu, phi */
     double between;         /* share of the bytes between teams, of --matrix */
-    enum pl_from from;
+    enum pl_from from, speed_from;
 };
 
 /* All times are seconds. */
@@ -47,6 +47,8 @@ struct pl_ask {
     struct pl_value acquaintances;    /* nodes that a node exchanges messages with */
     struct pl_value parallel;         /* P of parallel recovery */
     struct pl_value busy, idle;       /* power of a node, W */
+    struct pl_value speed;            /* of the replays of a run: phi, if measured */
+    uint64_t short_replays;           /* that were left out */
     struct ftk_model_multiplicity multiplicity;
     bool multiplicity_given;
     int group, parity; /* of the only parity group to look at; group 0: several */
@@ -61,6 +63,10 @@ struct pl_ask {
 
 enum pl_unit { PL_NUMBER, PL_WHOLE, PL_TIME };
 #define PL_LONG 1e12 /* the longest time, in seconds */
+/* The speed of a replay is within these bounds, given or measured. */
+#define PL_SLOWEST 0.01
+#define PL_FASTEST 1000.0
+#define PL_REPLAY_S 0.1 /* a shorter replay, by its first execution, does not show a speed */
 /* Parse a time from low to PL_LONG at the beginning of text; *rest is the text behind. */
 bool ftk_pl_time(const char *text, double low, double *s, const char **rest);
 /* Parse optarg, the value of this option, within low .. high.  false: a message was printed. */
@@ -81,7 +87,7 @@ void ftk_pl_assume(struct pl_ask *ask);
 void ftk_pl_usage_job(FILE *out);
 void ftk_pl_usage_choices(FILE *out);
 
-/* Fill in what the event log says and the command line does not: the number of nodes and costs.
+/* Fill in what the event log says and the command line does not: nodes, costs, speed of a replay.
  * An exit code, after a message. */
 int ftk_pl_measure(struct pl_ask *ask);
 /* Add sizes of teams, with slowdowns by ask->matrix from that of ask->team[0], and measure the

@@ -46,7 +46,8 @@ void ftk_pl_usage_choices(FILE *out)
           "  --group G[:M]       look at one parity group only: G nodes, of which any M may be\n"
           "                      lost (M = 1)\n"
           "  --team N:MU[:PHI]   teams of N nodes slow the job down MU times, and do lost work\n"
-          "                      again PHI times as fast; may be repeated (1:1.05:1.2)\n"
+          "                      again PHI times as fast; may be repeated (1:1.05:1.2;\n"
+          "                      PHI: that of the replays in --events)\n"
           "  --matrix FILE       teams of 1, 2, 4 ... nodes and the acquaintances, from a file\n"
           "                      that a job with log.matrix has written; slowdowns follow from\n"
           "                      that of --team by the bytes between teams\n"
@@ -230,15 +231,17 @@ static bool parse_team(struct pl_ask *a)
     }
     bool good = parse_number(optarg, PL_WHOLE, 1, 1e6, &n, &rest) && *rest == ':'
                 && parse_number(rest + 1, PL_NUMBER, 1, 100, &mu, &rest);
-    if (good && *rest == ':')
-        good = parse_number(rest + 1, PL_NUMBER, 0.01, 1000, &phi, &rest);
+    enum pl_from phi_from = good && *rest == ':' ? PL_GIVEN : PL_ASSUMED;
+    if (phi_from == PL_GIVEN)
+        good = parse_number(rest + 1, PL_NUMBER, PL_SLOWEST, PL_FASTEST, &phi, &rest);
     if (!good || *rest) {
         ftk_tool_say("--team: '%s' is not N:MU or N:MU:PHI, such as 4:1.02:1.2, with MU 1 or more",
             ftk_tool_why(optarg));
         return false;
     }
-    a->team[a->nteams++] =
-        (struct pl_team){ .nodes = (int)n, .slowdown = mu, .speed = phi, .from = PL_GIVEN };
+    a->team[a->nteams++] = (struct pl_team){
+        .nodes = (int)n, .slowdown = mu, .speed = phi, .from = PL_GIVEN, .speed_from = phi_from
+    };
     return true;
 }
 
@@ -330,6 +333,19 @@ static void assume(struct pl_value *value, double v)
         *value = (struct pl_value){ v, PL_ASSUMED, 0 };
 }
 
+static void assume_teams(struct pl_ask *a)
+{
+    if (a->nteams == 0)
+        a->team[a->nteams++] = (struct pl_team){
+            .nodes = 1, .slowdown = 1.05, .speed = 1.2, .from = PL_ASSUMED, .speed_from = PL_ASSUMED
+        };
+    for (int i = 0; i < a->nteams && a->speed.from == PL_MEASURED; i++)
+        if (a->team[i].speed_from == PL_ASSUMED) {
+            a->team[i].speed = a->speed.v;
+            a->team[i].speed_from = PL_MEASURED;
+        }
+}
+
 /* Values for what is neither given nor measured: of Meneses 2013, table 4.2 (log, power, repair),
  * of Rezaei et al. (clone, relaunch), of Moody et al., SC 2010 (job_loss). */
 void ftk_pl_assume(struct pl_ask *a)
@@ -349,9 +365,7 @@ void ftk_pl_assume(struct pl_ask *a)
     if (flush && a->flush.v > 0)
         assume(&a->cost[PL_FILES], a->flush.v / 10);
     assume(&a->flush, 0);
-    if (a->nteams == 0)
-        a->team[a->nteams++] =
-            (struct pl_team){ .nodes = 1, .slowdown = 1.05, .speed = 1.2, .from = PL_ASSUMED };
+    assume_teams(a);
     if (!a->multiplicity_given)
         a->multiplicity = (struct ftk_model_multiplicity){ FTK_MODEL_GEOMETRIC, 0.85 };
     if (a->node_mtbf.from != PL_UNKNOWN)

@@ -1,6 +1,7 @@
 /* ftkit plan: the plan as text and as JSON.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -80,6 +81,23 @@ static const char *law(const struct pl_ask *a)
     return a->multiplicity.law == FTK_MODEL_GEOMETRIC ? "geometric" : "zipf";
 }
 
+static void print_team(const struct pl_ask *a, const struct pl_team *t, FILE *out)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%d:%.4g:%.4g", t->nodes, t->slowdown, t->speed);
+    fprintf(out, "  %-14s %-14s %s", "team", text, from_words[t->from]);
+    if (t->speed_from == PL_MEASURED)
+        fprintf(out, ", phi measured in %" PRIu64 " replay%s of %g s or more", a->speed.samples,
+            FTK_S(a->speed.samples), PL_REPLAY_S);
+    else if (t->speed_from != t->from)
+        fprintf(out, ", phi %s", from_words[t->speed_from]);
+    if (t->speed_from != PL_GIVEN && a->short_replays > 0)
+        fprintf(out, " (%" PRIu64 " shorter than %g s left out)", a->short_replays, PL_REPLAY_S);
+    if (a->matrix)
+        fprintf(out, ", %.3g %% of the bytes between teams", 100 * t->between);
+    fputc('\n', out);
+}
+
 static void print_inputs(const struct pl_ask *a, FILE *out)
 {
     struct input in[INPUTS];
@@ -103,14 +121,8 @@ static void print_inputs(const struct pl_ask *a, FILE *out)
     snprintf(text, sizeof text, "%s:%g", law(a), a->multiplicity.parameter);
     fprintf(out, "  %-14s %-14s %s\n", "multiplicity", text,
         from_words[a->multiplicity_given ? PL_GIVEN : PL_ASSUMED]);
-    for (int i = 0; i < a->nteams; i++) {
-        const struct pl_team *t = &a->team[i];
-        snprintf(text, sizeof text, "%d:%.4g:%g", t->nodes, t->slowdown, t->speed);
-        fprintf(out, "  %-14s %-14s %s", "team", text, from_words[t->from]);
-        if (a->matrix)
-            fprintf(out, ", %.3g %% of the bytes between teams", 100 * t->between);
-        fputc('\n', out);
-    }
+    for (int i = 0; i < a->nteams; i++)
+        print_team(a, &a->team[i], out);
 }
 
 /* ---- schemes and protocols ----------------------------------------------------------- */
@@ -375,6 +387,9 @@ static void inputs_json(const struct pl_ask *a, struct ftk_json *j)
         if (a->matrix)
             ftk_json_real(j, "between", a->team[i].between);
         ftk_json_text(j, "from", from_words[a->team[i].from]);
+        ftk_json_text(j, "speed_from", from_words[a->team[i].speed_from]);
+        if (a->team[i].speed_from == PL_MEASURED)
+            ftk_json_uint(j, "replays", a->speed.samples);
         ftk_json_close(j, '}');
     }
     ftk_json_close(j, ']');

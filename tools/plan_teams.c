@@ -30,8 +30,9 @@ static void list_sizes(struct pl_ask *a, struct pl_team known)
     a->team[a->nteams++] = known;
     for (int n = 1; a->nteams < PL_TEAMS && n <= (nodes > 1 ? nodes / 2 : 1); n *= 2)
         if (n != known.nodes)
-            a->team[a->nteams++] =
-                (struct pl_team){ .nodes = n, .speed = known.speed, .from = PL_ASSUMED };
+            a->team[a->nteams++] = (struct pl_team){
+                .nodes = n, .speed = known.speed, .from = PL_ASSUMED, .speed_from = known.speed_from
+            };
 }
 
 static int by_value(const void *a, const void *b)

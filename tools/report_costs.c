@@ -1,6 +1,8 @@
-/* ftkit plan: the costs of a run from its event log, by the reader of ftkit report.
+/* ftkit plan: the costs of a run, and the speed of its replays, from its event log, by the reader
+ * of ftkit report.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +36,29 @@ static bool in_background(const struct rp_log *log)
     return true;
 }
 
+/* The speed of the replays with the message log: all of their first executions to all of the
+ * replays.  Without the log ranks wait for each other again, so those replays show nothing. */
+static void measure_replays(const struct rp_log *log, struct pl_ask *ask)
+{
+    double seconds = 0, forward = 0;
+    uint64_t n = 0;
+    for (size_t i = 0; strcmp(log->mode, "team") == 0 && i < log->nrestores; i++) {
+        const struct rp_restore *x = &log->restores[i];
+        if (!(x->replay > 0 && x->forward > 0))
+            continue; /* none, or no times */
+        if (x->forward < PL_REPLAY_S) {
+            ask->short_replays++;
+            continue;
+        }
+        seconds += x->replay;
+        forward += x->forward;
+        n++;
+    }
+    if (n > 0)
+        ask->speed = (struct pl_value){ fmax(fmin(forward / seconds, PL_FASTEST), PL_SLOWEST),
+            PL_MEASURED, n };
+}
+
 static void measure(const struct rp_log *log, struct pl_ask *ask)
 {
     double sum = 0;
@@ -56,6 +81,7 @@ static void measure(const struct rp_log *log, struct pl_ask *ask)
         }
     measured(&ask->relaunch, sum, n);
     measured(&ask->nodes, log->nodes, log->nodes > 0);
+    measure_replays(log, ask);
 }
 
 int ftk_pl_measure(struct pl_ask *ask)
