@@ -1277,6 +1277,16 @@ typedef struct ftkit_info {
     double catch_up_s;       /**< seconds from there to the beginning of the next call, which is
                                   new: the step that the failure broke off.  0: not over yet, or
                                   ended by a set, a failure or a rollback */
+    int idle_cores;          /**< while this rank replays and catches up, with the message log:
+                                  whole cores of this node that waiting ranks leave free, as of
+                                  the last 20 ms.  A waiting rank has been in a call of ftkit or
+                                  MPI for 1 ms or more.  The number is that of the cores that
+                                  processes of the job may use here, times the waiting ranks,
+                                  divided by the working ranks of the node.  With more threads the
+                                  result is the same, bit by bit, only if it does not depend on
+                                  their number.  0 on other ranks and at other times, with replicas
+                                  or checkpoint.line = apart, and where waiting ranks do not sleep
+                                  (docs/energy.md) */
     uint64_t
         units_elsewhere;   /**< units of ftkit_run_units() of this rank that helpers have done, in
                                    this process so far */

@@ -6,9 +6,11 @@
 #include "core/binding.h"
 #include "core/log_ops.h"
 #include "detect/detect.h"
+#include "detect/idle.h"
 #include "energy/energy.h"
 #include "replica/planes.h"
 #include "set/checkpoint.h"
+#include "set/course.h"
 #include "set/flush.h"
 #include "store/durable/sets.h"
 #include "store/memory.h"
@@ -140,6 +142,12 @@ int ftkit_untrack_comm(ftkit_ctx *ctx, MPI_Comm comm)
     return ftk_done(ctx, rc);
 }
 
+/* Cores that ranks leave free which wait for this one. */
+static int idle_cores(const struct ftkit_ctx *ctx)
+{
+    return ftk_log_of(ctx) && ftk_course_lags(ctx) ? ftk_idle_cores(ctx->dog, ftk_now_s()) : 0;
+}
+
 int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
 {
     int rc = ftk_check_open(ctx, "ftkit_query");
@@ -173,6 +181,7 @@ int ftkit_query(const ftkit_ctx *ctx, ftkit_info *info)
         .replay_forward_s = ctx->course.replay_forward_s,
         .replay_calls = ctx->course.replay_calls,
         .catch_up_s = ctx->course.catch_up_s,
+        .idle_cores = idle_cores(ctx),
         .flushing = ctx->flush.set,
         .flush_s = ctx->flush.last_s,
         .sent_bytes = ctx->increment.sent,

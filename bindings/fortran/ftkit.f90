@@ -93,6 +93,7 @@ module ftkit
         real(c_double) :: replay_forward_s = 0
         integer(c_int64_t) :: replay_calls = 0
         real(c_double) :: catch_up_s = 0
+        integer(c_int) :: idle_cores = 0
         integer(c_int64_t) :: units_elsewhere = 0
         integer(c_int64_t) :: units_helped = 0
     end type

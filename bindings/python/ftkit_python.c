@@ -37,7 +37,7 @@ static const struct name members[] = { MEMBER(mode), MEMBER(rank), MEMBER(nranks
     MEMBER(line_open), MEMBER(line_waits_here), MEMBER(plane), MEMBER(nplanes), MEMBER(sdc_found),
     MEMBER(sdc_corrected), MEMBER(takeovers), MEMBER(clones), MEMBER(degraded), MEMBER(joules),
     MEMBER(program), MEMBER(nprograms), MEMBER(replay_s), MEMBER(replay_forward_s),
-    MEMBER(replay_calls), MEMBER(catch_up_s), MEMBER(units_elsewhere),
+    MEMBER(replay_calls), MEMBER(catch_up_s), MEMBER(idle_cores), MEMBER(units_elsewhere),
     MEMBER(units_helped), { NULL, 0, 0 } };
 
 /* Both tables end with a NULL. */

@@ -24,6 +24,7 @@ struct ftk_watchdog {
     int reported[FTK_DOG_SLOTS];     /* process of the slot of whose end MPI has notice from us */
     _Atomic double repaired_s;       /* time of the last repair, 0: none */
     double wait_since_s, wait_due_s; /* the last long wait in a call of MPI, and its next line */
+    bool cores_shown;                /* the page has the cores of this process (idle.c) */
     double opened_s;                 /* when the program left ftkit_open() */
     _Atomic double setup_s;          /* from there to its first ftkit_checkpoint(), 0: not known */
     _Atomic double awaits_s; /* since when survivors without a set wait for a replacement, 0: not */

@@ -8,7 +8,9 @@
 #include <time.h>
 
 #include "core/ftk.h"
+#include "idle.h"
 
+#define IDLE_S 0.001    /* a rank that waits for so long is idle */
 #define AWAKE_S 0.005   /* a wait is awake for so long */
 #define SHARE (1. / 64) /* a sleep is at most this share of the wait so far */
 #define LONGEST_S 0.001
@@ -21,10 +23,20 @@ static struct {
     double since;               /* the begin of the wait */
     bool slept;                 /* in this wait */
     int waits;                  /* with sleeps, before this one */
+    struct ftk_watchdog *dog;   /* valid while look is */
+    bool idle;                  /* the page says that this rank is idle */
 } nap;
 
-void ftk_nap_begin(enum ftk_nap (*look)(void))
+static void mark(bool idle, double now)
 {
+    if (idle || nap.idle)
+        ftk_idle_mark(nap.dog, idle ? now : 0);
+    nap.idle = idle;
+}
+
+void ftk_nap_begin(struct ftk_watchdog *dog, enum ftk_nap (*look)(void))
+{
+    nap.dog = dog;
     nap.look = look;
     nap.turns = UINT_MAX;
     nap.slept = false;
@@ -33,11 +45,13 @@ void ftk_nap_begin(enum ftk_nap (*look)(void))
 
 void ftk_nap_end(void)
 {
+    mark(false, 0);
     nap.look = NULL;
 }
 
 static void begin_wait(double now)
 {
+    mark(false, now);
     nap.waits += nap.slept;
     nap.slept = false;
     nap.since = now;
@@ -58,12 +72,13 @@ void ftk_nap_turn(unsigned turns)
         begin_wait(now);
     nap.turns = turns;
     const double waited = now - nap.since;
-    if (waited < AWAKE_S)
+    if (waited < IDLE_S)
         return;
     const enum ftk_nap what = nap.waits < MOST_WAITS ? nap.look() : FTK_NAP_OVER;
     if (what == FTK_NAP_OVER)
         ftk_nap_end();
-    if (what != FTK_NAP_SLEEP)
+    mark(what == FTK_NAP_SLEEP, now);
+    if (what != FTK_NAP_SLEEP || waited < AWAKE_S)
         return;
     nap.slept = true;
     sleep_for(waited * SHARE < LONGEST_S ? waited * SHARE : LONGEST_S);

@@ -15,7 +15,7 @@
 #ifndef FTK_NAP_H
 #define FTK_NAP_H
 
-#include <stdbool.h>
+struct ftk_watchdog;
 
 /* What a rank does that waits. */
 enum ftk_nap {
@@ -25,8 +25,8 @@ enum ftk_nap {
 };
 
 /* An epoch begins in which other ranks replay, and this rank does not.  look: called before each
- * sleep. */
-void ftk_nap_begin(enum ftk_nap (*look)(void));
+ * sleep, and before the rank counts as idle (idle.h). */
+void ftk_nap_begin(struct ftk_watchdog *dog, enum ftk_nap (*look)(void));
 /* No rank replays any more: a set is committed, or a further rank has failed. */
 void ftk_nap_end(void);
 /* A wait has looked `turns` times in vain; called at some of its looks.  May sleep. */

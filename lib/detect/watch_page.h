@@ -20,6 +20,7 @@
 #define FTK_DET_PREFIX "ftkit-det-" /* <run>-<job>-<rank>-<process>-<0 or 1> */
 #define FTK_DOG_SLOTS 1024
 #define FTK_DOG_WORDS 256
+#define FTK_DOG_CPUS 1024
 
 struct ftk_dog_slot {
     _Alignas(64) _Atomic int pid; /* 0: free; < 0: being filled.  Slots share no cache line */
@@ -38,6 +39,7 @@ struct ftk_dog_slot {
     /* with the message log, of a wait in a call of MPI that takes more than a second: its begin,
      * and the last time at which the process was seen in it */
     _Atomic double waits_s, waiting_s;
+    _Atomic double idle_s;   /* when it was last seen waiting for a replay (idle.h); 0: never */
     _Atomic uint64_t passed; /* calls that have returned at once: has_passed() in silence.c */
     /* the process of the slot that has, or had, memory of a device; its next process does not clear
      * that */
@@ -59,6 +61,8 @@ struct ftk_dog_page {
     _Atomic uint64_t line;  /* with replicas: a set to which they could go back; 0: none yet */
     _Atomic unsigned first; /* bits 1 << enum ftk_dog_once: a process of the node has said so */
     _Atomic bool ends;      /* a process of the node ends the job */
+    /* bits of cores that processes of the job may use (idle.h) */
+    _Atomic uint64_t cores[FTK_DOG_CPUS / 64];
     _Atomic unsigned nwords; /* last words so far; the newest ones are in words */
     struct ftk_dog_last words[FTK_DOG_WORDS];
     struct ftk_dog_slot slots[FTK_DOG_SLOTS];

@@ -462,6 +462,7 @@ int ftk_watchdog_open(
     atomic_store(&dog->own->passed, 0);
     atomic_store(&dog->own->waits_s, 0);
     atomic_store(&dog->own->waiting_s, 0);
+    atomic_store(&dog->own->idle_s, 0);
     atomic_store(&dog->own->state, FTK_DOG_RUN);
     atomic_store(&dog->own->pid, (int)getpid()); /* last, because the slot is valid from now on */
     int err = start(dog);

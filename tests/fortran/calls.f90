@@ -451,7 +451,7 @@ contains
     ! The members of ftkit_info are where those of C are.
     subroutine layout()
         type(ftkit_info), target :: info
-        type(c_ptr) :: at(56)
+        type(c_ptr) :: at(57)
         integer(c_int64_t) :: base
         integer :: i, n
         logical :: same
@@ -473,7 +473,7 @@ contains
             c_loc(info%takeovers), c_loc(info%clones), c_loc(info%degraded), &
             c_loc(info%joules), c_loc(info%program), c_loc(info%nprograms), &
             c_loc(info%replay_s), c_loc(info%replay_forward_s), c_loc(info%replay_calls), &
-            c_loc(info%catch_up_s), &
+            c_loc(info%catch_up_s), c_loc(info%idle_cores), &
             c_loc(info%units_elsewhere), c_loc(info%units_helped)]
         base = transfer(c_loc(info), base)
         same = .true.

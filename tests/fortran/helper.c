@@ -56,7 +56,7 @@ int64_t test_address(const CFI_cdesc_t *d)
     X(log_requests) X(line_late) X(line_early) X(line_determinants) X(line_open)           \
     X(line_waits_here) X(plane) X(nplanes) X(sdc_found) X(sdc_corrected)          \
     X(takeovers) X(clones) X(degraded) X(joules) X(program) X(nprograms)     \
-    X(replay_s) X(replay_forward_s) X(replay_calls) X(catch_up_s) \
+    X(replay_s) X(replay_forward_s) X(replay_calls) X(catch_up_s) X(idle_cores) \
     X(units_elsewhere) X(units_helped)
 /* clang-format on */
 

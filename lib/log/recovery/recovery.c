@@ -163,7 +163,7 @@ static void nap_while_others_replay(const struct ftk_log_repair *r)
         if (r->back[k])
             replaying[nreplaying++] = k;
     if (nreplaying > 0)
-        ftk_nap_begin(look_at_replay);
+        ftk_nap_begin(ftk_log.ctx->dog, look_at_replay);
 }
 
 /* ---- the second half of a repair ------------------------------------------------------- */
