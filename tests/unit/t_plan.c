@@ -138,6 +138,77 @@ static void opening_with_losses(void **state)
     ftk_plan_free(&p);
 }
 
+/* A job of nodes with as many ranks each, which has lost one of them.  spares[m]: on node m.
+ * placed[m]: how many of the lost ranks are on node m then. */
+static void lose_a_node(int nodes, int ranks, const int *spares, int lost, int *placed)
+{
+    int all = 0, node[64], n = 0;
+    for (int m = 0; m < nodes; m++)
+        all += spares[m];
+    struct ftk_census c = running(ranks, all, 5);
+    for (int r = 0; r < ranks; r++)
+        c.entries[r].node = 1000 + r % nodes; /* buddies are on different nodes */
+    for (int m = 0, i = ranks; m < nodes; m++)
+        for (int k = 0; k < spares[m]; k++)
+            c.entries[i++].node = 1000 + m;
+    for (int i = c.n - 1; i >= 0; i--)
+        if (c.entries[i].node == 1000 + lost)
+            lose(&c, i);
+    for (n = 0; n < c.n; n++)
+        node[n] = c.entries[n].node - 1000;
+    struct ftk_plan p = plan(&c, RULES(ranks, spare_end));
+    assert_int_equal(p.outcome, FTK_PLAN_GO);
+    assert_false(p.from_file);
+    memset(placed, 0, (size_t)nodes * sizeof *placed);
+    for (int i = 0; i < n; i++)
+        if (p.rank_of[i] >= 0 && p.is_new[p.rank_of[i]])
+            placed[node[i]]++;
+    ftk_plan_free(&p);
+}
+
+/* The ranks of a lost node are spread over the nodes, as far as spares are there. */
+static void a_lost_node_is_spread(void **state)
+{
+    (void)state;
+    int at[4];
+    for (int lost = 0; lost < 4; lost++) {
+        lose_a_node(4, 12, (const int[]){ 1, 1, 1, 1 }, lost, at);
+        for (int m = 0; m < 4; m++)
+            assert_int_equal(at[m], m != lost);
+        lose_a_node(4, 24, (const int[]){ 4, 4, 4, 4 }, lost, at);
+        for (int m = 0; m < 4; m++)
+            assert_int_equal(at[m], m == lost ? 0 : 2);
+    }
+    lose_a_node(4, 8, (const int[]){ 0, 0, 1, 3 }, 0, at); /* no better can be had */
+    assert_memory_equal(at, ((const int[]){ 0, 0, 1, 1 }), sizeof at);
+    lose_a_node(4, 12, (const int[]){ 0, 0, 1, 3 }, 0, at);
+    assert_memory_equal(at, ((const int[]){ 0, 0, 1, 2 }), sizeof at);
+}
+
+/* A node of spares alone is the emptiest one until it has as many ranks as the others: so it takes
+ * all ranks of the lost node, whatever spares are elsewhere. */
+static void a_node_of_spares_is_filled(void **state)
+{
+    (void)state;
+    struct ftk_census c = running(6, 6, 5);
+    static const int node[] = { 0, 1, 0, 1, 0, 1, 0, 1, 2, 2, 2, 2 };
+    for (int i = 0; i < 12; i++)
+        c.entries[i].node = 1000 + node[i];
+    lose(&c, 6); /* the spare of node 0, then its ranks */
+    lose(&c, 4);
+    lose(&c, 2);
+    lose(&c, 0);
+    struct ftk_plan p = plan(&c, RULES(6, spare_end));
+    assert_int_equal(p.outcome, FTK_PLAN_GO);
+    for (int i = 0; i < 4; i++) /* processes: three ranks and the spare of node 1, then node 2 */
+        assert_true(i < 3 ? p.rank_of[i] >= 0 : p.rank_of[i] < 0);
+    int there = 0;
+    for (int i = 4; i < 8; i++)
+        there += p.rank_of[i] >= 0;
+    assert_int_equal(there, 3);
+    ftk_plan_free(&p);
+}
+
 static void one_lost(void **state)
 {
     (void)state;
@@ -884,6 +955,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(spawned_alone),
         cmocka_unit_test(opening_spreads_spares), cmocka_unit_test(opening_with_losses),
+        cmocka_unit_test(a_lost_node_is_spread), cmocka_unit_test(a_node_of_spares_is_filled),
         cmocka_unit_test(one_lost), cmocka_unit_test(buddies_lost), cmocka_unit_test(given_up),
         cmocka_unit_test(spare_with_segments), cmocka_unit_test(newest_commit_wins),
         cmocka_unit_test(another_try), cmocka_unit_test(other_tries_are_released),
