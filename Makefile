@@ -460,7 +460,7 @@ FAKECUDA_SRC := $(wildcard tests/lib/fakecuda*.c)
 $(FAKECUDA): $(FAKECUDA_SRC) $(wildcard tests/lib/fakecuda*.h) $(BUILD)/mpi.mk
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(CFLAGS_ALL) -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $(FAKECUDA_SRC)
-$(BUILD)/unit/t_sums $(BUILD)/unit/t_device $(BUILD)/unit/t_api_device: | $(FAKECUDA)
+$(BUILD)/unit/t_sums $(BUILD)/unit/t_device $(BUILD)/unit/t_device_dead $(BUILD)/unit/t_api_device: | $(FAKECUDA)
 # the same by the names of HIP alone
 FAKEHIP := $(BUILD)/fakehip/libamdhip64.so.6
 $(FAKEHIP): tests/lib/fakehip.c tests/lib/fakehip.h $(FAKECUDA_SRC) $(wildcard tests/lib/fakecuda*.h) $(BUILD)/mpi.mk

@@ -55,6 +55,9 @@ extern pthread_mutex_t fakecuda_lock; /* of the work that is queued */
 extern int fakecuda_sticky;           /* the error that all calls return; OK: none */
 extern int fakecuda_owner;            /* the process that has made the first call */
 
+/* Bytes that other processes have, if they share the device; own: those of this process. */
+size_t fakecuda_of_others(size_t own);
+
 /* Errors that a test asks for.  The code that a call has to return at once; OK: none. */
 int fakecuda_begins(const char *call);
 bool fakecuda_flips(size_t bytes);

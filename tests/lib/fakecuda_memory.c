@@ -13,7 +13,8 @@
  *
  * FAKECUDA_LOG=FILE  at its end each process writes its registrations, how many kernels in PTX it
  *                    has run, and how often memory of a pool was taken and given back
- * FAKECUDA_ROOM=MIB  of the device, for each process; without it: 64 GiB */
+ * FAKECUDA_ROOM=MIB  of the device, for each process or, with FAKECUDA_SHARED (fakecuda_shared.c),
+ *                    for all of them; without it: 64 GiB */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -197,8 +198,11 @@ static int allocate(CUdeviceptr *p, size_t bytes, struct context *context, bool 
     if (bytes == 0 || !now)
         return bytes == 0 ? INVALID_VALUE : INVALID_CONTEXT;
     bytes = (bytes + PAGE - 1) / PAGE * PAGE;
-    if (bytes > room() || in_use() > room() - bytes)
+    const size_t others = fakecuda_of_others(in_use() + bytes);
+    if (others + bytes > room() || in_use() > room() - others - bytes) {
+        (void)fakecuda_of_others(in_use());
         return OUT_OF_MEMORY;
+    }
     struct block *b = old_block(bytes);
     if (!b)
         b = new_block(bytes);
@@ -299,6 +303,7 @@ int cuMemFree_v2(CUdeviceptr p)
     if (!b || (CUdeviceptr)(uintptr_t)b->seen != p)
         return INVALID_VALUE;
     b->freed = true;
+    (void)fakecuda_of_others(in_use());
     return OK;
 }
 
