@@ -500,7 +500,7 @@ $(BUILD)/conform/%: tests/conform/%.c $(LAYER) $(TEST_LIB)
 	@$(say) mkdir -p $(@D)
 	$(MPICC) $(TEST_CFLAGS) -Itests/mpi -DFTK_PROGRAM -MMD -MP -o $@ $< $(LAYER) $(TEST_LIB) \
 	    $(RUN_LIBS) $(TEST_LD) $(LDFLAGS)
-$(addprefix $(BUILD)/bench/,apart log log_recover program replica vote win): $(LAYER)
+$(addprefix $(BUILD)/bench/,apart log log_recover program replica units vote win): $(LAYER)
 $(BUILD)/bench/shmem $(BUILD)/bench/shmem_model $(BUILD)/bench/shmem_rma: $(BUILD)/bench/%: tests/bench/%.c $(SHMEM_OUT)
 	$(build_shmem)
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libftkit.a
