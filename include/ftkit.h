@@ -980,8 +980,9 @@ FTKIT_API int ftkit_unshare(ftkit_ctx *ctx, const void *buf);
  * @return 0, or a code of the program: the unit has failed
  *
  * The same in gives the same out on every rank, bit by bit.  The function calls neither MPI nor
- * ftkit: with the message log such a call fails with MPI_ERR_OTHER, and no set is written from then
- * on.  It may run twice for the same input, and it runs in a call of MPI in a helper.
+ * ftkit: with the message log a call of MPI fails with MPI_ERR_OTHER, and no set is written from
+ * then on.  The function returns: no exception and no longjmp() leaves it.  It may run twice for
+ * the same input, and it runs in a call of MPI in a helper.
  */
 typedef int ftkit_unit_fn(const void *in, size_t in_bytes, void *out, size_t out_bytes, void *arg);
 

@@ -2,7 +2,8 @@
  *
  *   units [-r REPETITIONS]
  *
- * With the message log and log.helpers.  A repetition has CALLS calls of UNITS units that do nothing.
+ * With the message log and log.helpers.  A repetition has CALLS calls of UNITS units that do
+ * nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
-/* Programs whose steps are 32 units of work a rank (ftkit_run_units()), in the style of the programs
- * of E. Meneses (thesis, 2013), whose cores have 32 objects each.
+/* Programs whose steps are 32 units of work a rank (ftkit_run_units()), in the style of the
+ * programs of E. Meneses (thesis, 2013), whose cores have 32 objects each.
  *
  * The blocks of all ranks are a ring.  In a step each block becomes a function of itself and of the
  * faces of its two neighbours; the first and the last block of a rank have a neighbour on another
@@ -8,11 +8,11 @@
  * The variants (-m): jacobi: Jacobi relaxation of 12 x 12 x 12 cells; wave: the wave equation on 48
  * x 48 points; hydro: density, velocity and energy of 8 x 8 x 8 zones, in the style of LULESH.
  * Of jacobi: sizes: the inputs have different sizes; fails: a unit fails in step 25, and the step
- * goes on; mpi: a unit calls MPI in step 25; asks: a unit calls ftkit in step 25; unknown: only rank
- * 0 and odd ranks know the kind.
+ * goes on; mpi: a unit calls MPI in step 25; asks: a unit calls ftkit in step 25; unknown: only
+ * rank 0 and odd ranks know the kind.
  *
- * "slow-" before jacobi, wave or hydro: from step 3 on a unit also sleeps for 40 ms.  So ranks that share a core do
- * units at the same time, as on cores of their own.
+ * "slow-" before jacobi, wave or hydro: from step 3 on a unit also sleeps for 40 ms.  So ranks that
+ * share a core do units at the same time, as on cores of their own.
  *
  * With -w each rank appends to the file of -w, ".units.RANK", in each step and at the end: step,
  * units_elsewhere, units_helped.

@@ -55,7 +55,7 @@ static void partners_in_order(void **state)
     static const int want[] = { 0, 3, 17, 18, 40, 99 }, order[] = { 40, 3, 99, 0, 18, 3, 17, 40 };
     assert_int_equal(ftk_part_peers.open(100), FTKIT_OK);
     assert_int_equal(ftk_peers_count(), 0);
-    assert_int_equal(sizeof(struct ftk_peer), 120); /* as docs/design/scaling.md says */
+    assert_int_equal(sizeof(struct ftk_peer), 144); /* as docs/design/scaling.md says */
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         ftk_peer(order[i])->count[FTK_COUNT_PROGRAM].received++;
     assert_int_equal(ftk_peers_count(), 6);

@@ -127,32 +127,64 @@ struct incoming {
     struct ftk_control c;
     uint64_t *w; /* c.w */
 };
-static struct incoming *late;
+static struct incoming *slow;
 
 static void free_incoming(struct incoming *in)
 {
-    free(in->w);
+    if (in)
+        free(in->w);
     free(in);
+}
+
+/* The MPI may still write to the memory of the receive. */
+static void leave_incoming(struct incoming *in)
+{
+    if (in->real != MPI_REQUEST_NULL)
+        (void)PMPI_Request_free(&in->real);
+    free(in);
+}
+
+static struct incoming *new_incoming(int ints)
+{
+    struct incoming *in = calloc(1, sizeof *in);
+    if (in)
+        in->w = malloc((size_t)ints * 4 + 8);
+    if (in && in->w)
+        return in;
+    free_incoming(in);
+    return NULL;
+}
+
+/* There is no memory for a message: it comes all the same, because its sender counts on it. */
+static void receive_nothing(MPI_Message *m)
+{
+    MPI_Request real;
+    int none;
+    if (PMPI_Imrecv(&none, 0, MPI_INT32_T, m, &real) == MPI_SUCCESS && real != MPI_REQUEST_NULL)
+        (void)PMPI_Request_free(&real); /* an error says that the message was longer */
 }
 
 /* Begin to receive a message; NULL: *rc is the error. */
 static struct incoming *receive(int context, MPI_Message *m, const MPI_Status *s, int *rc)
 {
-    struct incoming *in = calloc(1, sizeof *in);
     int ints = 0;
-    *rc = in ? PMPI_Get_count(s, MPI_INT32_T, &ints) : MPI_ERR_NO_MEM;
-    if (*rc == MPI_SUCCESS && (ints < 0 || (in->w = malloc((size_t)ints * 4 + 8)) == NULL))
+    *rc = PMPI_Get_count(s, MPI_INT32_T, &ints);
+    if (*rc == MPI_SUCCESS && ints < 0)
+        *rc = MPI_ERR_INTERN;
+    struct incoming *in = *rc == MPI_SUCCESS ? new_incoming(ints) : NULL;
+    if (*rc == MPI_SUCCESS && !in) {
+        receive_nothing(m);
         *rc = MPI_ERR_NO_MEM;
-    if (*rc == MPI_SUCCESS)
+    } else if (*rc == MPI_SUCCESS)
         *rc = PMPI_Imrecv(in->w, ints, MPI_INT32_T, m, &in->real);
+    if (*rc == MPI_SUCCESS || *rc == MPI_ERR_NO_MEM)
+        ftk_peer(s->MPI_SOURCE)->count[ftk_context_counter(context)].received++;
     if (*rc != MPI_SUCCESS) {
-        if (in)
-            free_incoming(in);
+        free_incoming(in);
         return NULL;
     }
     in->kind = ftk_control_kind_of(context, s->MPI_TAG);
     in->c = (struct ftk_control){ context, s->MPI_SOURCE, in->w, (size_t)ints / 2 };
-    ftk_peer(s->MPI_SOURCE)->count[ftk_context_counter(context)].received++;
     return in;
 }
 
@@ -167,12 +199,14 @@ int ftk_control_handle(int context, MPI_Message *m, const MPI_Status *s)
 {
     int rc;
     struct incoming *in = receive(context, m, s, &rc);
-    if (!in)
-        return rc;
-    if (in->kind && in->kind->may_be_late) {
-        in->next = late;
-        late = in;
-        return ftk_control_late();
+    if (!in) {
+        const struct ftk_control_kind *k = ftk_control_kind_of(context, s->MPI_TAG);
+        return rc == MPI_ERR_NO_MEM && k && k->may_be_slow ? MPI_SUCCESS : rc;
+    }
+    if (in->kind && in->kind->may_be_slow) {
+        in->next = slow;
+        slow = in;
+        return MPI_SUCCESS; /* ftk_control_slow() */
     }
     rc = PMPI_Wait(&in->real, MPI_STATUS_IGNORE);
     if (rc == MPI_SUCCESS)
@@ -181,19 +215,22 @@ int ftk_control_handle(int context, MPI_Message *m, const MPI_Status *s)
     return rc;
 }
 
-int ftk_control_late(void)
+int ftk_control_slow(void)
 {
     int rc = MPI_SUCCESS;
-    for (struct incoming **at = &late, *in; rc == MPI_SUCCESS && (in = *at) != NULL;) {
+    for (struct incoming **at = &slow, *in; rc == MPI_SUCCESS && (in = *at) != NULL;) {
         int done = 0;
         rc = PMPI_Test(&in->real, &done, MPI_STATUS_IGNORE);
         if (rc == MPI_SUCCESS && !done) {
             at = &in->next;
             continue;
         }
-        *at = in->next; /* also when its sender has failed */
-        if (rc == MPI_SUCCESS)
-            rc = handle(in, in->kind->tag);
+        *at = in->next;
+        if (rc != MPI_SUCCESS) { /* its sender is dead */
+            leave_incoming(in);
+            break;
+        }
+        rc = handle(in, in->kind->tag);
         free_incoming(in);
     }
     return rc;
@@ -231,14 +268,10 @@ static void close_control(void)
     for (size_t i = 0; i < nout; i++)
         if (out[i].real != MPI_REQUEST_NULL)
             (void)PMPI_Request_free(&out[i].real); /* no rank will receive it */
-    while (late) {
-        struct incoming *in = late;
-        late = in->next;
-        if (in->real != MPI_REQUEST_NULL)
-            (void)PMPI_Request_free(&in->real); /* its sender closes, too */
-        else
-            free(in->w);
-        free(in);
+    while (slow) {                                 /* their senders close, too */
+        struct incoming *in = slow;
+        slow = in->next;
+        leave_incoming(in);
     }
     free(out);
     free(spare);
@@ -291,13 +324,31 @@ static int drain_from(int source, int context, const struct ftk_quiescing *q)
     return rc;
 }
 
-/* Late messages of live ranks come; a receive from a dead rank ends with an error. */
-static int drain_late(const struct ftk_quiescing *q)
+/* The receive of a message of a dead rank may stay pending for ever: so many looks, then it is
+ * given up. */
+enum { LAST_LOOKS = 1000 };
+
+static void leave_slow_of_dead(const int *is_new)
+{
+    for (struct incoming **at = &slow, *in; (in = *at) != NULL;) {
+        if (!is_new[in->c.source]) {
+            at = &in->next;
+            continue;
+        }
+        *at = in->next;
+        leave_incoming(in);
+    }
+}
+
+/* Slow messages of live ranks come. */
+static int drain_slow(const struct ftk_quiescing *q)
 {
     int rc = FTKIT_OK;
-    while (rc == FTKIT_OK && late) {
-        (void)ftk_control_late(); /* an error ends one of them */
-        rc = late ? q->look(q->arg) : FTKIT_OK;
+    for (int looks = 0; rc == FTKIT_OK && slow; looks++) {
+        (void)ftk_control_slow(); /* an error ends one of them */
+        if (looks == LAST_LOOKS)
+            leave_slow_of_dead(q->r->is_new);
+        rc = slow ? q->look(q->arg) : FTKIT_OK;
     }
     return rc;
 }
@@ -309,7 +360,7 @@ static int drain(const struct ftk_quiescing *q)
         for (int i = 0, n = ftk_control_uses(c) ? ftk_peers_count() : 0; i < n; i++)
             if (rc == FTKIT_OK && !q->r->is_new[ftk_peers_rank(i)])
                 rc = drain_from(ftk_peers_rank(i), c, q);
-    return rc == FTKIT_OK ? drain_late(q) : rc;
+    return rc == FTKIT_OK ? drain_slow(q) : rc;
 }
 
 static int withdraw(const struct ftk_quiescing *q)

@@ -30,8 +30,8 @@ struct ftk_control_kind {
      * serve().  A rank that replays sends the same ones to each rank, in the same order. */
     bool of_state;
     /* The messages may be long, and their senders may compute: receiving one does not wait.  A long
-     * message is handled when it is there, maybe after a later one.  Not of_state. */
-    bool may_be_late;
+     * message is handled when it is there, maybe after one that was sent later.  Not of_state. */
+    bool may_be_slow;
 };
 
 /* In band: a control message of this kind goes before a message of the program, on the communicator
@@ -62,8 +62,8 @@ static inline bool ftk_control_is(const MPI_Status *s)
 /* Whether a part sends control messages in a context of own_comms.h. */
 bool ftk_control_uses(int context);
 
-/* Receive a control message that a matched probe has found, count it, and give it to its kind.  MPI
- * codes. */
+/* Receive a control message that a matched probe has found, count it, and give it to its kind; one
+ * that may be slow goes to its kind in ftk_control_slow().  MPI codes. */
 int ftk_control_handle(int context, MPI_Message *m, const MPI_Status *s);
 /* The next control message in band of a source, if the MPI has one; *found: there was one.
  * ftk_control_all(): all control messages in band of the source. */
@@ -71,7 +71,7 @@ int ftk_control_next(int context, int source, int *found);
 int ftk_control_all(int context, int source);
 /* The next one in a context of own_comms.h.  source: or MPI_ANY_SOURCE. */
 int ftk_control_take(int context, int source, int *found);
-/* Handle the late messages that are there now.  MPI codes. */
-int ftk_control_late(void);
+/* Handle the slow messages that are there now.  MPI codes. */
+int ftk_control_slow(void);
 
 #endif

@@ -22,6 +22,7 @@ enum { AHEAD = 4 };
 struct helper {
     int rank;
     unsigned has; /* units of this call that have not come back */
+    bool unable;  /* it cannot do the units of this call */
 };
 
 static struct {
@@ -44,7 +45,7 @@ int ftk_give_asked(const struct ftk_control *c)
 {
     if (!own.on || !ftk_grow(&own.v, &own.room, own.n + 1, sizeof *own.v))
         return MPI_SUCCESS; /* no unit will come, as from a rank without units */
-    own.v[own.n++] = (struct helper){ c->source, 0 };
+    own.v[own.n++] = (struct helper){ c->source, 0, false };
     return MPI_SUCCESS;
 }
 
@@ -78,14 +79,16 @@ static void take_result(size_t i, int64_t code, const void *out, int from)
     own.heard_s = ftk_now_s();
     if (code == FTK_UNITS_UNABLE)
         ftk_hand_take(&own.hand, i);
-    else if (code != 0)
+    else if (!ftk_hand_done(&own.hand, i)) { /* the first result counts */
+        if (code == 0)
+            compare(c, i, out, from);
+    } else if (code != 0)
         fail(i, (int)code);
-    else if (ftk_hand_done(&own.hand, i)) {
+    else {
         memcpy(c->out[i], out, c->out_bytes[i]);
         own.elsewhere++;
         own.since_line++;
-    } else
-        compare(c, i, out, from);
+    }
 }
 
 int ftk_give_returned(const struct ftk_control *c)
@@ -97,8 +100,10 @@ int ftk_give_returned(const struct ftk_control *c)
     if (!own.call || h.call != own.calls)
         return MPI_SUCCESS; /* the call is over */
     for (size_t k = 0; k < own.n; k++)
-        if (own.v[k].rank == c->source && own.v[k].has > 0)
+        if (own.v[k].rank == c->source && own.v[k].has > 0) {
             own.v[k].has--;
+            own.v[k].unable = own.v[k].unable || h.code == FTK_UNITS_UNABLE;
+        }
     if (h.number >= own.call->n || (h.code == 0 && h.out_bytes != own.call->out_bytes[h.number]))
         return MPI_ERR_INTERN;
     if (h.number < own.hand.n) /* else an earlier unit has failed */
@@ -127,16 +132,26 @@ static bool give(struct helper *p)
     return sent;
 }
 
-/* Each helper has one unit before one of them has two, and so on.  This rank keeps half as many
- * for itself. */
+/* A unit for each of the first log.helpers helpers that have fewer than `ahead`.  This rank keeps
+ * half as many for itself.  False: no unit can be given. */
+static bool give_each(unsigned ahead)
+{
+    int used = 0;
+    for (size_t k = 0; k < own.n && used < ftk_log.ctx->cfg.log_helpers; k++) {
+        if (own.v[k].unable)
+            continue;
+        used++;
+        if (own.v[k].has < ahead && (2 * own.hand.open <= ahead || !give(&own.v[k])))
+            return false;
+    }
+    return true;
+}
+
+/* Each helper has one unit before one of them has two, and so on. */
 static void give_all(void)
 {
-    const size_t most = (size_t)ftk_log.ctx->cfg.log_helpers;
-    const size_t n = own.n < most ? own.n : most;
-    for (unsigned ahead = 1; ahead <= AHEAD; ahead++)
-        for (size_t k = 0; k < n; k++)
-            if (own.v[k].has < ahead && (2 * own.hand.open <= ahead || !give(&own.v[k])))
-                return;
+    for (unsigned ahead = 1; ahead <= AHEAD && give_each(ahead); ahead++)
+        continue;
 }
 
 /* The call is over.  A helper that still has units of it may not wait any more: it asks again if it
@@ -146,6 +161,7 @@ static void stop_helpers(bool may_send)
     size_t kept = 0;
     for (size_t k = 0; k < own.n; k++) {
         const struct ftk_units_head h = { .call = own.calls };
+        own.v[k].unable = false;
         if (own.v[k].has == 0)
             own.v[kept++] = own.v[k];
         else if (may_send)

@@ -9,6 +9,7 @@
 #include "log/units/units.h"
 
 #define AFTER_S 0.001  /* of a wait: then this rank helps */
+enum { SPARE = 4 };    /* ranks that ask, for each one that may help */
 enum { ALIGNED = 64 }; /* bytes: of inputs and outputs */
 
 /* A unit that this rank has to do. */
@@ -22,6 +23,7 @@ struct unit {
 static struct {
     int *back; /* [nback] ranks that have rolled back in this epoch */
     int nback;
+    int place; /* ranks that stay, before this one */
     bool asked;
     int rank;           /* the one asked, or asked last */
     uint64_t stopped;   /* a call of the rank asked: it is over, and so are those before it */
@@ -73,8 +75,8 @@ int ftk_help_unit(const struct ftk_control *c)
     const void *in;
     if (!ftk_units_read(c, &h, &in, of_input))
         return MPI_ERR_INTERN;
-    if (h.call <= own.stopped)
-        return MPI_SUCCESS; /* late */
+    if (c->source != own.rank || h.call <= own.stopped)
+        return MPI_SUCCESS; /* this rank does not help with that call any more */
     struct unit *u = calloc(1, sizeof *u), **end = &own.first;
     if (u)
         *u = (struct unit){ NULL, h, c->source, new_memory(h.in_bytes) };
@@ -104,20 +106,25 @@ int ftk_help_stop(const struct ftk_control *c)
 
 /* ---- in a wait ----------------------------------------------------------------------- */
 
-/* The rank to ask: one that this rank waits for, or else one that other helpers do not ask. */
+/* The rank to ask: one that this rank waits for, or else, if it needs so many, one that other
+ * helpers do not ask.  -1: none. */
 static int choose(void)
 {
+    const int enough =
+        SPARE * ftk_log.ctx->cfg.log_helpers; /* for each rank that has rolled back */
     for (const struct ftk_req *r = ftk_log.queue.first; r; r = r->next)
         for (int k = 0; k < own.nback && !ftk_req_is_done(r) && ftk_req_is_receive(r); k++)
             if (r->peer == own.back[k])
                 return r->peer;
-    return own.back[ftk_log.me % own.nback];
+    return own.place / own.nback < enough ? own.back[own.place % own.nback] : -1;
 }
 
 static void ask(void)
 {
     const struct ftk_units_head h = { 0 };
     const int rank = choose();
+    if (rank < 0)
+        return;
     own.stopped = rank == own.rank ? own.stopped : 0;
     own.rank = rank;
     own.asked = ftk_units_send(&h, NULL, 0, rank, FTK_UNITS_ASK);
@@ -168,9 +175,13 @@ int ftk_help_begin(const struct ftk_log_repair *r)
     own.back = malloc((size_t)r->n * sizeof *own.back);
     if (!own.back)
         return FTKIT_OK; /* this rank does not help */
-    for (int k = 0; k < r->n; k++)
+    own.place = 0;
+    for (int k = 0; k < r->n; k++) {
         if (r->back[k])
             own.back[own.nback++] = k;
+        else
+            own.place += k < r->me;
+    }
     return FTKIT_OK;
 }
 

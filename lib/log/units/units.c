@@ -11,11 +11,11 @@ static const struct ftk_control_kind controls[] = {
     { .context = FTK_LOG_UNITS,
         .tag = FTK_UNITS_UNIT,
         .handle = ftk_help_unit,
-        .may_be_late = true },
+        .may_be_slow = true },
     { .context = FTK_LOG_UNITS,
         .tag = FTK_UNITS_DONE,
         .handle = ftk_give_returned,
-        .may_be_late = true },
+        .may_be_slow = true },
     { .context = FTK_LOG_UNITS, .tag = FTK_UNITS_STOP, .handle = ftk_help_stop },
 };
 
@@ -48,17 +48,19 @@ static int roll_back(const struct ftk_rollback *b)
     return FTKIT_OK;
 }
 
-/* All ranks have come to the line: nobody repeats anything. */
+/* All ranks have come to the line: nobody repeats anything.  With lines apart messages may still
+ * come from ranks that learn of the line later, but not after their next one. */
 static void pass_line(enum ftk_pass kind, bool first)
 {
     (void)kind;
     (void)first;
+    late = helps;
     end();
 }
 
 static void serve(void)
 {
-    if (helps)
+    if (helps || (late && ftk_log.line.state != FTK_LINE_AWAY))
         (void)ftk_units_look();
 }
 

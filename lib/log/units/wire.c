@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "detect/detect.h"
+#include "detect/misuse.h"
 #include "log/base/alone.h"
 #include "log/base/layer.h"
 #include "log/base/runtime.h"
@@ -50,7 +51,7 @@ bool ftk_units_look(void)
     while (found && may_look()) {
         found = 0;
         if (ftk_control_take(FTK_LOG_UNITS, MPI_ANY_SOURCE, &found) != MPI_SUCCESS
-            || ftk_control_late() != MPI_SUCCESS)
+            || ftk_control_slow() != MPI_SUCCESS)
             ftk_detect_raise(ftk_log.ctx);
     }
     return may_look();
@@ -58,10 +59,14 @@ bool ftk_units_look(void)
 
 int ftk_units_call(const struct ftk_units_call *c, size_t i)
 {
+    struct ftkit_ctx *ctx = ftk_log.ctx;
     const struct ftk_alone_held held = ftk_alone_bar();
+    const bool serving = ctx->serving;
+    ftk_misuse_serve(ctx, true); /* ftkit_escape() does not leave the function */
     ftk_layer_guard(true);
     const int code = ftk_unit_run(c, i);
     ftk_layer_guard(false);
+    ftk_misuse_serve(ctx, serving);
     ftk_alone_open(held);
     return code;
 }
