@@ -1288,10 +1288,9 @@ typedef struct ftkit_info {
                                   their number.  0 on other ranks and at other times, with replicas
                                   or checkpoint.line = apart, and where waiting ranks do not sleep
                                   (docs/energy.md) */
-    uint64_t
-        units_elsewhere;   /**< units of ftkit_run_units() of this rank that helpers have done, in
-                                   this process so far */
-    uint64_t units_helped; /**< units of other ranks that this rank has done as a helper */
+    /* units of ftkit_run_units() in this process so far */
+    uint64_t units_elsewhere; /**< of this rank, done by helpers */
+    uint64_t units_helped;    /**< of other ranks, done by this rank as a helper */
 } ftkit_info;
 
 /** Report on the context: fill *info (its size member first).  Local; may look at a set's files. */

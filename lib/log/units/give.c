@@ -214,17 +214,15 @@ static int run_with_helpers(const struct ftk_units_call *c)
     own.longest_s = 0;
     own.heard_s = ftk_now_s();
     bool may_look = true;
-    for (ptrdiff_t i; (i = ftk_hand_next(&own.hand)) != FTK_HAND_NONE;) {
+    while (ftk_hand_next(&own.hand) != FTK_HAND_NONE) {
         may_look = ftk_units_look();
         if (may_look)
             give_all();
-        i = ftk_hand_next(&own.hand); /* results may have come */
+        const ptrdiff_t i = ftk_hand_next(&own.hand); /* results may have come */
         const double now = ftk_now_s();
-        if (i == FTK_HAND_NONE)
-            break;
         if (own.hand.open == 0 && may_look && may_wait(now))
             (void)sched_yield();
-        else
+        else if (i != FTK_HAND_NONE)
             run_one(c, (size_t)i, now);
     }
     may_look = may_look && ftk_units_look(); /* compare what has come meanwhile */
