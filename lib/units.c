@@ -41,7 +41,7 @@ static int check(const struct ftk_units_call *c)
 /* Without the log there is no replay that others could help. */
 static int run(const ftkit_ctx *ctx, const struct ftk_units_call *c)
 {
-    return ctx->log ? ctx->log->run_units(c) : ftk_units_run_here(c);
+    return ctx->log ? ctx->log->run_units(c) : ftk_units_run_here(c, ftk_unit_run);
 }
 
 int ftkit_run_units(ftkit_ctx *ctx, const char *name, size_t n, const void *const *ins,

@@ -48,10 +48,11 @@ int ftk_unit_failed(const struct ftk_units_call *c, size_t i, int code)
         c->unit->name, code);
 }
 
-int ftk_units_run_here(const struct ftk_units_call *c)
+int ftk_units_run_here(
+    const struct ftk_units_call *c, int (*one)(const struct ftk_units_call *c, size_t i))
 {
     for (size_t i = 0; i < c->n; i++) {
-        const int code = ftk_unit_run(c, i);
+        const int code = one(c, i);
         if (code != 0)
             return ftk_unit_failed(c, i, code);
     }

@@ -38,7 +38,8 @@ static inline int ftk_unit_run(const struct ftk_units_call *c, size_t i)
 }
 /* FTKIT_ERR_CALLBACK, with a text; code: what unit i has returned. */
 int ftk_unit_failed(const struct ftk_units_call *c, size_t i, int code);
-/* Run all units here, in their order, until one fails. */
-int ftk_units_run_here(const struct ftk_units_call *c);
+/* Run all units here by one(), in their order, until one fails. */
+int ftk_units_run_here(
+    const struct ftk_units_call *c, int (*one)(const struct ftk_units_call *c, size_t i));
 
 #endif

@@ -324,10 +324,6 @@ static int drain_from(int source, int context, const struct ftk_quiescing *q)
     return rc;
 }
 
-/* The receive of a message of a dead rank may stay pending for ever: so many looks, then it is
- * given up. */
-enum { LAST_LOOKS = 1000 };
-
 static void leave_slow_of_dead(const int *is_new)
 {
     for (struct incoming **at = &slow, *in; (in = *at) != NULL;) {
@@ -346,7 +342,7 @@ static int drain_slow(const struct ftk_quiescing *q)
     int rc = FTKIT_OK;
     for (int looks = 0; rc == FTKIT_OK && slow; looks++) {
         (void)ftk_control_slow(); /* an error ends one of them */
-        if (looks == LAST_LOOKS)
+        if (looks == FTK_LAST_LOOKS)
             leave_slow_of_dead(q->r->is_new);
         rc = slow ? q->look(q->arg) : FTKIT_OK;
     }

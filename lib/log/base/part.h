@@ -27,6 +27,9 @@ struct ftk_quiescing {
                                further failure, ends the step */
     void *arg;
 };
+/* The receive of a message of a dead rank may stay pending for ever: so many looks, then the part
+ * gives the receive up. */
+enum { FTK_LAST_LOOKS = 1000 };
 /* Look until the MPI sends nothing more of a part.  sends: as in struct ftk_part. */
 static inline int ftk_quiescing_await(const struct ftk_quiescing *q, bool (*sends)(void))
 {

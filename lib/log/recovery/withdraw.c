@@ -9,12 +9,6 @@
 #include "log/request/recv.h"
 #include "steps.h"
 
-/* A receive that is not complete after draining has no message and can be cancelled, or a message
- * of a dead rank has matched the receive and will never be complete.  The MPI may cancel that
- * receive, too, or leave it pending.  So many looks at the MPI's queues, then the receive is given
- * up. */
-#define LAST_LOOKS 1000
-
 /* Then no rank knows which messages of source this rank has.  In the next attempt all ranks roll
  * back. */
 int ftk_withdraw_ambiguous(int source)
@@ -43,10 +37,13 @@ static int bind_overtaken(const struct ftk_log_repair *r, const struct ftk_req *
     return FTKIT_OK;
 }
 
+/* A receive that is not complete after draining has no message and can be cancelled, or a message
+ * of a dead rank has matched the receive and will never be complete.  The MPI may cancel that
+ * receive, too, or leave it pending: FTK_LAST_LOOKS. */
 static int withdraw_receive(const struct ftk_quiescing *s, struct ftk_req *r)
 {
     bool complete;
-    for (int i = 0; r->state == FTK_REQ_POSTED && i < LAST_LOOKS; i++) {
+    for (int i = 0; r->state == FTK_REQ_POSTED && i < FTK_LAST_LOOKS; i++) {
         int rc = bind_overtaken(s->r, r, &complete);
         if (rc == FTKIT_OK && complete)
             rc = ftk_message_withdraw(r);
@@ -73,7 +70,7 @@ static bool is_at_lost_line(const struct ftk_log_repair *r)
 static int discard_receive(const struct ftk_quiescing *s, struct ftk_req *r)
 {
     int done = 0;
-    for (int i = 0; !done && i < LAST_LOOKS; i++) {
+    for (int i = 0; !done && i < FTK_LAST_LOOKS; i++) {
         int rc = PMPI_Test(&r->real, &done, MPI_STATUS_IGNORE);
         done = done || rc != MPI_SUCCESS;
         rc = done ? FTKIT_OK : s->look(s->arg);

@@ -172,16 +172,6 @@ static void stop_helpers(bool may_send)
 
 /* ---- ftkit_run_units() --------------------------------------------------------------- */
 
-static int run_alone(const struct ftk_units_call *c)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        const int code = ftk_units_call(c, i);
-        if (code != 0)
-            return ftk_unit_failed(c, i, code);
-    }
-    return FTKIT_OK;
-}
-
 /* All units are given.  A helper has begun its unit before this rank could, so its result comes
  * first, and the next one soon after that, unless the helper is late: it computes for the program
  * again, or it is lost. */
@@ -207,7 +197,7 @@ static void run_one(const struct ftk_units_call *c, size_t i, double now)
 static int run_with_helpers(const struct ftk_units_call *c)
 {
     if (!ftk_hand_begin(&own.hand, c->n))
-        return run_alone(c);
+        return ftk_units_run_here(c, ftk_units_call);
     own.call = c;
     own.calls++;
     own.code = 0;
@@ -237,7 +227,7 @@ int ftk_units_run(const struct ftk_units_call *c)
 {
     if (!ftk_alone_enter("ftkit_run_units"))
         return ftk_alone_check();
-    const int rc = own.on && c->n > 1 ? run_with_helpers(c) : run_alone(c);
+    const int rc = own.on && c->n > 1 ? run_with_helpers(c) : ftk_units_run_here(c, ftk_units_call);
     ftk_alone_leave();
     return rc;
 }

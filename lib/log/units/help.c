@@ -106,8 +106,8 @@ int ftk_help_stop(const struct ftk_control *c)
 
 /* ---- in a wait ----------------------------------------------------------------------- */
 
-/* The rank to ask: one that this rank waits for, or else, if it needs so many, one that other
- * helpers do not ask.  -1: none. */
+/* The rank to ask: one that this rank waits for; or else one for which only few other ranks ask.
+ * -1: enough ranks ask. */
 static int choose(void)
 {
     const int enough =
@@ -170,11 +170,11 @@ void ftk_help_turn(unsigned turns)
 
 /* ---- the part ------------------------------------------------------------------------ */
 
-int ftk_help_begin(const struct ftk_log_repair *r)
+void ftk_help_begin(const struct ftk_log_repair *r)
 {
     own.back = malloc((size_t)r->n * sizeof *own.back);
     if (!own.back)
-        return FTKIT_OK; /* this rank does not help */
+        return; /* this rank does not help */
     own.place = 0;
     for (int k = 0; k < r->n; k++) {
         if (r->back[k])
@@ -182,7 +182,6 @@ int ftk_help_begin(const struct ftk_log_repair *r)
         else
             own.place += k < r->me;
     }
-    return FTKIT_OK;
 }
 
 void ftk_help_end(void)

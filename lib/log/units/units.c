@@ -37,7 +37,8 @@ static int new_epoch(const struct ftk_log_repair *r)
 static int stay(const struct ftk_log_repair *r)
 {
     helps = late = true;
-    return ftk_help_begin(r);
+    ftk_help_begin(r);
+    return FTKIT_OK;
 }
 
 static int roll_back(const struct ftk_rollback *b)

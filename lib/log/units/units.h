@@ -73,7 +73,7 @@ void ftk_give_close(void);
 
 /* ---- help.c: the rank that waits ----------------------------------------------------------- */
 
-int ftk_help_begin(const struct ftk_log_repair *r);
+void ftk_help_begin(const struct ftk_log_repair *r);
 void ftk_help_end(void);
 void ftk_help_turn(unsigned turns);
 bool ftk_help_is_idle(void);
