@@ -87,6 +87,13 @@ survives('spawn: mpirun learns of a death from the system first', spares => 0, f
         or diag($j->{log}, 'see scripts/openmpi');
 }
 
+# each process loaded libraries for XML and devices, and looked through 4 MiB at its end
+{
+    my $j = job(n => 2, spares => 0, program => build() . '/mpi/lean', run => ['--no-relaunch']);
+    is(() = $j->{log} =~ /^\0?OK lean$/mg, 2, 'a process loads and touches what it needs')
+        or diag($j->{log}, 'see scripts/openmpi');
+}
+
 # agreements of two threads had wrong results
 {
     my $j = job(n => 4, spares => 0, program => build() . '/mpi/agrees', args => ['threads'],

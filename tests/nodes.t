@@ -89,6 +89,8 @@ SKIP: {
         run => \@here, like => qr/$survives.*repaired in/s);
     loses('only the daemon of a node is killed: repaired in the job', 3, 0, env => \%memory,
         run => \@here, like => qr/repaired in/);
+    loses('mpirun writes to a lost daemon: repaired in the job', 0, 0, input => 1, env => \%memory,
+        run => \@here, like => qr/repaired in/);
     loses('a node is lost, with the log: its team alone rolls back', 3, 1, env => \%causal,
         run => [@here, '--log'], like => qr/rank 3 returns to set \d+, all others go on/);
     survives('a node is lost in ftkit_open, and another one later', spares => 6, run => ['--no-relaunch', '--emulate-nodes', '5'],
