@@ -1,4 +1,4 @@
-/* Open MPI alone: a process loads no library that it does not need, and looks at little memory at its end.
+/* Open MPI alone: a process loads no needless library, and looks at little memory at its end.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
 #define _DEFAULT_SOURCE
