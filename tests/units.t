@@ -45,34 +45,48 @@ sub elsewhere
 my $steps = 2;
 my %three = (%base, FTKIT_CHECKPOINT_PERIOD => '3 calls');
 my (%table, %speed);
-for my $kind (all_cases() ? qw(jacobi wave hydro) : 'jacobi') {
-    my $slow = { name => 'units', steps => 6, args => [ '-m', "slow-$kind", '-n', 6 ],
+sub slow
+{
+    my ($kind) = @_;
+    return { name => 'units', steps => 6, args => [ '-m', "slow-$kind", '-n', 6 ],
         same_as => { name => 'units', steps => 6, args => [ '-m', $kind, '-n', 6 ] } };
+}
+
+# A row of the table: the number of units by helpers, which is not less than $least.
+sub row
+{
+    my ($row, $slow, $helpers, $least, %o) = @_;
+    my $n = $helpers + 1;
+    my $j = logged($slow, n => $n, spares => 1, fault => 'app.mid:1:6:kill', timeout => 60,
+        env => { %three, FTKIT_LOG_HELPERS => $helpers }, %o);
+    my $name = "$row, $helpers helpers";
+    my $did = elsewhere($j, 1, 4);
+    $table{$row}{$helpers} = $did;
+    my $helped = sum0(map { my @c = counts($j, $_); @c ? $c[-1][2] : 0 } grep { $_ != 1 } 0 .. $n - 1);
+    my ($replay) = grep { $_->{event} eq 'replayed' } events("$j->{dir}/events");
+    $speed{$row}{$helpers} = $replay && $replay->{seconds} > 0 ? $replay->{forward} / $replay->{seconds} : 0;
+    my @others = grep { $_->{event} eq 'helped' } events("$j->{dir}/events");
+    is(verdict($slow, $j, n => $n, killed => [1], env => \%base, faults => 1), '', "$name: the result is the same")
+        or diag(substr $j->{log}, 0, 3000);
+    my $all = $steps * $units;
+    cmp_ok($did, '>=', ($helpers / ($helpers + 1) - 0.1) * $all, "... helpers do their share of $all units");
+    cmp_ok($did, '>=', $least, '... not less than fewer helpers');
+    cmp_ok($helped, '>=', $did, '... and they have counted them');
+    is(join(' ', map { $_->{rank} } @others), '1', '... the event is of the rank that has rolled back');
+    cmp_ok(($others[0] // { units => -1 })->{units}, '>=', $did, '... with their number');
+    return $did;
+}
+
+for my $kind (all_cases() ? qw(jacobi wave hydro) : 'jacobi') {
     my $before = 0;
-    for my $helpers (1, 2, 4, 8) {
-        my $n = $helpers + 1;
-        my $j = logged($slow, n => $n, spares => 1, fault => 'app.mid:1:6:kill', timeout => 60,
-            env => { %three, FTKIT_LOG_HELPERS => $helpers });
-        my $name = "$kind, $helpers helpers";
-        my $did = elsewhere($j, 1, 4);
-        $table{$kind}{$helpers} = $did;
-        my $helped = sum0(map { my @c = counts($j, $_); @c ? $c[-1][2] : 0 } grep { $_ != 1 } 0 .. $n - 1);
-        my ($replay) = grep { $_->{event} eq 'replayed' } events("$j->{dir}/events");
-        $speed{$kind}{$helpers} = $replay && $replay->{seconds} > 0 ? $replay->{forward} / $replay->{seconds} : 0;
-        my @others = grep { $_->{event} eq 'helped' } events("$j->{dir}/events");
-        is(verdict($slow, $j, n => $n, killed => [1], env => \%base, faults => 1), '', "$name: the result is the same")
-            or diag(substr $j->{log}, 0, 3000);
-        my $all = $steps * $units;
-        cmp_ok($did, '>=', ($helpers / ($helpers + 1) - 0.1) * $all, "... helpers do their share of $all units");
-        cmp_ok($did, '>=', $before, '... not less than fewer helpers');
-        cmp_ok($helped, '>=', $did, '... and they have counted them');
-        is(join(' ', map { $_->{rank} } @others), '1', '... the event is of the rank that has rolled back');
-        cmp_ok(($others[0] // { units => -1 })->{units}, '>=', $did, '... with their number');
-        $before = $did;
-    }
+    $before = row($kind, slow($kind), $_, $before) for 1, 2, 4, 8;
+}
+if (all_cases() && nodes_possible()) { # two nodes with four ranks each, TCP between them
+    my @two = (spares => 2, run => [ '--no-relaunch', '--emulate-nodes', 2 ]);
+    row("$_, two nodes", slow($_), 7, 0, @two) for qw(jacobi wave hydro);
 }
 for my $kind (sort keys %table) {
-    note(sprintf '%-7s %2d helpers: %2d of %d units by helpers, replay %.1f times as fast as the first execution; (P + 1) / P: %.2f',
+    note(sprintf '%-17s %2d helpers: %2d of %d units by helpers, replay %.1f times as fast as the first execution; (P + 1) / P: %.2f',
         $kind, $_, $table{$kind}{$_}, $steps * $units, $speed{$kind}{$_}, ($_ + 1) / $_)
         for sort { $a <=> $b } keys %{ $table{$kind} };
 }

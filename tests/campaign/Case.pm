@@ -5,6 +5,7 @@
 # faults.  A fault is a string:
 #   POINT:RANK:VISIT:ACTION[@INCARNATION]   a rule of FTKIT_FAULT, see lib/core/fault.c
 #   kill rank R at F, kill node K at F      SIGKILL, at a fraction of the time of the undisturbed run
+#   link K down at F [for S]                the network of host K, for good or for so many seconds
 #   kill mpirun at F                        the whole job
 #   flip rank R at F [in REGION]            a bit of checkpoint memory, or of a region of the program
 #   drop slots at F, drop sets at F         files of the memory level, or of the HDF5 level, are removed
@@ -122,6 +123,12 @@ my %fault = (
         return (kill_in_loop($c, $p, $r), kill_in_loop($c, $p, $other));
     },
     node => sub { my ($c) = @_; return sprintf('kill node %d at 0.%02d', 1 + below($c->{nodes}), 15 + below(75)) },
+    link => sub { # for good, for less than a loss, or until it was given up
+        my ($c) = @_;
+        $c->{config}{'recover.node_timeout'} = '3s';
+        return sprintf('link %d down at 0.%02d%s', 1 + below($c->{nodes}), 15 + below(60),
+            one_of('', '', ' for 0.2', ' for 0.5', ' for 9'));
+    },
     job => sub {
         my ($c, $p, $r) = @_;
         return (sprintf('kill mpirun at 0.%02d', 10 + below(85)), chance(30) ? kill_in_loop($c, $p, $r) : ());
@@ -169,6 +176,7 @@ sub fault_kind {
     my ($f) = @_;
     return 'drop files' if $f =~ /^drop/;
     return 'full disk' if $f =~ /^fill/;
+    return $f =~ / for 0/ ? 'link, short' : 'link' if $f =~ /^link/;
     return 'flip checkpoint' if $f =~ /^flip rank/;
     return $1 eq 'rank' ? 'process, at a moment' : $1 if $f =~ /^kill (\w+)/;
     my ($point, $action) = (split(/:/, $f))[0, 3];
@@ -326,7 +334,7 @@ sub choose_place {
 sub choose_faults {
     my ($c, $mode, $p) = @_;
     my @kinds = (qw(point point point moment moment repair repair again two once stop flip corrupt));
-    push(@kinds, (qw(node)) x 12) if $c->{nodes} > 2 && $mode ne 'shrink';
+    push(@kinds, (qw(node link)) x 8) if $c->{nodes} > 2 && $mode ne 'shrink';
     push(@kinds, qw(job job)) if $c->{relaunch};
     push(@kinds, qw(full full fill fill)) if has_files($c);
     push(@kinds, 'drop') if has_files($c) || has_slots($c);
@@ -369,7 +377,8 @@ sub supported {
     return 'there is no disk' if !$files && grep {/^fill/} @{ $c->{faults} };
     return 'nobody starts the job again' if (grep {/mpirun/} @{ $c->{faults} }) && !$c->{relaunch};
     return 'the program has its ranks on one node' if $p->{one_node} && $c->{nodes} > 1;
-    return 'a lost node needs others' if (grep {/^kill node/} @{ $c->{faults} }) && $c->{nodes} < 3;
+    return 'a lost node needs others' if (grep {/^kill node|^link/} @{ $c->{faults} }) && $c->{nodes} < 3;
+    return 'hosts are other nodes' if (grep {/^kill node/} @{ $c->{faults} }) && grep {/^link/} @{ $c->{faults} };
     return 'shrink is without log'
         if ($config->{'recover.supply'} // '') =~ /shrink/ && ($config->{'log.enabled'} || !$kinds->{shrink});
     return 'the program has no such length' if $c->{steps} && !$p->{length};

@@ -62,7 +62,7 @@ sub duty {
     return '' if $log =~ /has (?:been stopped|not come to the repair) for [\d.]+ s: killed/;
     return '' if @{ $c->{faults} } != 1 || ($c->{config}{'level.memory.scheme'} // 'buddy') !~ /buddy|xor|rs/;
     my ($f) = @{ $c->{faults} };
-    return 'one loss' if $f =~ /:kill$|^kill / && $several{$reason};
+    return 'one loss' if $f =~ /:kill$|^(?:kill|link) / && $several{$reason};
     return 'one process of a job with a set'
         if $f =~ /^app\.\w+:\d+:(\d+):kill$/ && $1 >= 3 && !$c->{config}{'checkpoint.line'}
         && ($c->{config}{'recover.supply'} // '') !~ /^spawn/;
@@ -128,7 +128,8 @@ sub judge {
     return $end->('wrong result', $1) if $log =~ /^(BAD step .*)$/m;
     return $end->('difference', $1) if $differences =~ $differs && !grep {/^(?:flip|\S+corrupt)/} @{ $c->{faults} };
     return $end->('leftover', 'communicators: ' . $1) if $log =~ /^(handles: .*)$/m;
-    return $end->('leftover', $1) if $log =~ /^(guard: left behind.*)$/m && $r->{rc} == 0;
+    my $cut = grep {/^link /} @{ $c->{faults} }; # processes on a host without a link end when they notice
+    return $end->('leftover', $1) if !$cut && $log =~ /^(guard: left behind.*)$/m && $r->{rc} == 0;
     my @left = leftovers($c, $r);
     my $ends_clean = sub { return @left ? $end->('leftover', join(' ', splice(@left, 0, 6))) : $end->(@_) };
     return $ends_clean->('right') if $r->{rc} == 0;

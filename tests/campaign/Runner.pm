@@ -10,6 +10,7 @@ use warnings;
 use Digest::MD5 'md5_hex';
 use Exporter 'import';
 use File::Path qw(make_path remove_tree);
+use FtkitHosts;
 use FtkitTest qw(build events nodes_possible slurp top write_file);
 use JSON::PP qw(decode_json encode_json);
 use Programs;
@@ -18,6 +19,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT_OK = qw(run reference command);
 
 my $child = 0; # the job under way
+my $hosts;     # its hosts, where one of them loses its link
 my $own_shm;   # whether jobs have a /dev/shm of their own
 
 # The environment of a case in a directory.
@@ -43,14 +45,15 @@ sub command {
     for my $f (@{ $c->{faults} }) {
         if ($f =~ /^(kill|flip) (\w+ \d+) at ([\d.]+)(.*)$/) {
             push(@run, "--$1", sprintf('%s at %.3f s%s', $2, $3 * $span, $4));
-        } elsif ($f !~ /^(?:drop|fill) |^kill mpirun/) {
+        } elsif ($f !~ /^(?:drop|fill|link) |^kill mpirun/) {
             push(@rules, $f);
         }
     }
     push(@rules, 'app.step:*:*:late@*') if $c->{late} && !$p->{quiet};
     my @command = (build() . '/ftkit', 'run', '-n', $c->{n}, '--spares', $c->{spares},
         $c->{relaunch} ? () : '--no-relaunch', '--seed', $c->{number},
-        $c->{nodes} > 1 ? ('--emulate-nodes', $c->{nodes} + (grep {/^kill node/} @{ $c->{faults} })) : (),
+        $hosts ? $hosts->arguments(2) : $c->{nodes} > 1
+        ? ('--emulate-nodes', $c->{nodes} + (grep {/^kill node/} @{ $c->{faults} })) : (),
         $c->{replicas} > 1 ? ('--replicas', $c->{replicas}) : (), @run, '--',
         build() . "/$p->{path}", $p->{names} ? () : ('-o', "$work/out"), Programs::arguments($c));
     return (join(',', @rules), @command);
@@ -65,6 +68,23 @@ sub mpirun_of {
 
 # Whether the sets of a case are on a file system of their own.
 sub has_disk { my ($c) = @_; return $own_shm && grep {/^fill/} @{ $c->{faults} } }
+
+# Whether a host of a case loses its link.
+sub has_link { my ($c) = @_; return scalar(grep {/^link/} @{ $c->{faults} }) }
+
+# Why this machine cannot run a case, or ''.
+sub missing { my ($c) = @_; return has_link($c) ? FtkitHosts::missing() : '' }
+
+# The link of a host goes down; after so many seconds it comes back.  Returns whether there was a process.
+sub cut {
+    my ($host, $seconds) = @_;
+    my $there = $hosts->pids($host) > 0;
+    $hosts->set_link($host, 'down');
+    return $there if !defined($seconds);
+    sleep($seconds);
+    $hosts->set_link($host, 'up');
+    return $there;
+}
 
 sub is_open { my ($work) = @_; return grep { slurp($_) =~ /"event":"open"/ } glob("$work/events/*.jsonl") }
 
@@ -89,14 +109,16 @@ sub outside {
     my ($c, $work, $span) = @_;
     my @passed;
     my $sets = has_disk($c) ? "/proc/$child/root$work/sets" : "$work/sets";
-    for my $f (grep {/^(?:drop|fill) |^kill mpirun/} @{ $c->{faults} }) {
-        my ($what, $at) = $f =~ /^\w+ (\w+) at ([\d.]+)/;
+    for my $f (grep {/^(?:drop|fill|link) |^kill mpirun/} @{ $c->{faults} }) {
+        my ($what, $at) = $f =~ /^\w+ (\w+) (?:down )?at ([\d.]+)/;
         for (my $end = time() + 20; time() < $end && !is_open($work);) {
             sleep(0.01);
         }
         sleep($at * $span);
         my ($until) = $f =~ /until ([\d.]+)/;
+        my ($for) = $f =~ / for ([\d.]+)$/;
         my $n = $what eq 'mpirun' ? kill('KILL', mpirun_of($work))
+            : $f =~ /^link/ ? cut($what, $for)
             : $what eq 'disk' ? fill($sets, defined($until) ? ($until - $at) * $span : undef)
             : unlink(grep {-f} $what eq 'slots' ? glob("$work/slots/*") : glob("$sets/*.ftkit/set-*/*"));
         push(@passed, $f) if $n > 0;
@@ -126,6 +148,7 @@ sub run {
     $own_shm //= nodes_possible();
     remove_tree($work);
     make_path("$work/sets", "$work/slots", "$work/tmp");
+    $hosts = has_link($c) ? FtkitHosts->new($c->{nodes} + 1, $work) : undef;
     my ($rules, @command) = command($c, $work, $span // 1);
     my %env = (environment($c, $work), $rules ne '' ? (FTKIT_FAULT => $rules) : ());
     my @guard = (top() . '/scripts/guard', $limit, '--', @command);
@@ -150,6 +173,8 @@ sub run {
     waitpid($child, 0);
     my $rc = $? & 127 ? 128 + ($? & 127) : $? >> 8;
     $child = 0;
+    $hosts->remove() if $hosts;
+    $hosts = undef;
     my @times = map { $_->{t} } grep { $_->{rank} >= 0 } events("$work/events"); # without those of `ftkit run`
     return { rc => $rc, log => slurp("$work/log"), seconds => time() - $start,
         span => @times ? $times[-1] - $times[0] : 0,
@@ -159,7 +184,11 @@ sub run {
 }
 
 # End the job that runs: for signal handlers.
-sub end { kill('TERM', -$child) if $child; return }
+sub end {
+    kill('TERM', -$child) if $child;
+    $hosts->remove() if $hosts;
+    return;
+}
 
 # The result of a program without faults, and its time: from a directory of such results, or by a run.
 sub reference {

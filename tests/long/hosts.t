@@ -9,77 +9,27 @@ use Digest::MD5 qw(md5_hex);
 use File::Find qw(find);
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use FtkitHosts;
 use FtkitTest;
 use Test::More;
 
 ulfm_only();
-plan(skip_all => 'needs root, and ip') if $> != 0 || system('ip netns list >/dev/null 2>&1') != 0;
+plan(skip_all => FtkitHosts::missing()) if FtkitHosts::missing() ne '';
 plan(skip_all => 'this MPI ends a job that loses a node') if !own_mpi();
-my ($tag, $net, $hosts) = ("fk$$", sprintf('10.%d.%d', 64 + $$ % 64, ($$ >> 6) % 256), 3);
-my $agent = scratch() . '/agent';
-
-sub ip { system('ip', @_) == 0 or die "ip @_\n" }
-sub pids { return split(' ', qx(ip netns pids $tag-$_[0] 2>/dev/null)) }
-
-# Give up whatever there is; an error means that it is not there.
-sub remove_hosts
-{
-    for my $h (1 .. $hosts) {
-        kill('KILL', pids($h));
-        system("ip netns del $tag-$h >/dev/null 2>&1");
-    }
-    system("ip link del $tag >/dev/null 2>&1");
-}
-
-sub make_hosts
-{
-    ip(qw(link add), $tag, qw(type bridge));
-    ip('addr', 'add', "$net.254/24", 'dev', $tag);
-    ip('link', 'set', $tag, 'up');
-    for my $h (1 .. $hosts) {
-        ip('netns', 'add', "$tag-$h");
-        ip('link', 'add', "$tag.$h", qw(type veth peer name eth0 netns), "$tag-$h");
-        ip('link', 'set', "$tag.$h", 'master', $tag, 'up');
-        ip('-n', "$tag-$h", 'addr', 'add', "$net.$h/24", 'dev', 'eth0');
-        ip('-n', "$tag-$h", 'link', 'set', $_, 'up') for qw(eth0 lo);
-    }
-    open(my $f, '>', $agent) or die "$agent: $!\n";
-    print $f <<"END";
-#!/bin/sh
-# agent HOST COMMAND...: run the command on a host
-name=$tag-\${1##*.}
-shift
-export HOST_COMMAND="\$*"
-exec ip netns exec \$name unshare -u -m --propagation private sh -c "
-    hostname \$name && mount -t tmpfs none /dev/shm &&
-    mkdir -p \$OMPI_MCA_btl_sm_backing_directory && eval \\"\\\$HOST_COMMAND\\""
-END
-    close($f);
-    chmod(0755, $agent);
-}
-
-sub host_of
-{
-    my ($pid) = @_;
-    for my $h (1 .. $hosts) {
-        return $h if grep { $_ == $pid } pids($h);
-    }
-    return 0;
-}
-
+my $hosts;
 my %hurt = (
-    all => sub { kill('KILL', pids($_[0])) },
-    daemon => sub { kill('KILL', grep { (readlink("/proc/$_/exe") // '') =~ /prted$/ } pids($_[0])) },
-    link => sub { ip('link', 'set', "$tag.$_[0]", 'down') },
+    all => sub { kill('KILL', $hosts->pids($_[0])) },
+    daemon => sub { kill('KILL', grep { (readlink("/proc/$_/exe") // '') =~ /prted$/ } $hosts->pids($_[0])) },
+    link => sub { $hosts->set_link($_[0], 'down') },
     # ... its processes stand still, so that the end of the agent tells nothing, and mpirun has something
     # to send to this host: that a spare of another host has died
     busy => sub {
         my ($host, $work) = @_;
         my %rank = map { (split(' ', slurp($_)))[0] => 1 } glob("$work/pid.*");
-        kill('STOP', pids($host));
-        ip('link', 'set', "$tag.$host", 'down');
+        kill('STOP', $hosts->pids($host));
+        $hosts->set_link($host, 'down');
         my ($spare) = grep { !$rank{$_} && (readlink("/proc/$_/exe") // '') =~ /solver$/ }
-            map { pids($_) } grep { $_ != $host } 1 .. $hosts;
+            map { $hosts->pids($_) } grep { $_ != $host } 1 .. $hosts->{count};
         kill('KILL', $spare // ()) == 1 or die "no spare on another host\n";
     },
 );
@@ -94,26 +44,25 @@ sub hurt_host
     my ($host, $at) = (0, 0);
     survives("$what, the host of rank $rank" . ($heal ? ", back after $heal s" : ''), n => 4,
         spares => 2, faults => 0, timeout => 120, solver => ['-d', '20', '-s', $what =~ /link|busy/ ? '400' : '80', '-p', 'pid'],
-        run => ['--no-relaunch', '--host', join(',', map {"$net.$_:$slots"} 1 .. $hosts),
-            '--prtemca', 'plm_ssh_agent', $agent, '--prtemca', 'if_include', "$tag,eth0"],
+        run => ['--no-relaunch', $hosts->arguments($slots)],
         like => qr/repaired in/, %o, while => sub {
             my ($work) = @_;
             for (my $end = time() + 100; time() < $end;) {
                 my ($pid, $step) = split(' ', slurp("$work/pid.$rank"));
                 if (!$host && ($step // 0) >= 25) {
-                    $host = host_of($pid);
+                    $host = $hosts->host_of($pid);
                     $hurt{$what}->($host, $work);
                     $at = time();
                 }
                 last if $host && (!$heal || time() - $at >= $heal);
                 select(undef, undef, undef, 0.05);
             }
-            ip('link', 'set', "$tag.$host", 'up') if $heal && $host;
-            kill('CONT', pids($host)) if $heal && $host;
+            $hosts->set_link($host, 'up') if $heal && $host;
+            kill('CONT', $hosts->pids($host)) if $heal && $host;
         });
     isnt($host, 0, '... a host was hurt');
-    is(join(' ', pids($host)), '', '... no process is left there') if $host;
-    ip('link', 'set', "$tag.$host", 'up') if $host;
+    is(join(' ', $hosts->pids($host)), '', '... no process is left there') if $host;
+    $hosts->set_link($host, 'up') if $host;
     return;
 }
 
@@ -165,10 +114,10 @@ sub freeze
     my ($pid, $step) = (0, 0);
     my $look = sub { ($pid, $step) = split(' ', slurp("$work/pid.0")); return $step // 0 };
     return (0, 0) if !holds(40, sub { $look->() && $wait->($pid, $step) });
-    my ($host, $first, $at) = (host_of($pid), $pid, $step);
-    my @frozen = grep { state_of($_) } pids($host);
+    my ($host, $first, $at) = ($hosts->host_of($pid), $pid, $step);
+    my @frozen = grep { state_of($_) } $hosts->pids($host);
     kill('STOP', @frozen);
-    ip('link', 'set', "$tag.$host", 'down');
+    $hosts->set_link($host, 'down');
     my $over = holds(60, sub { $look->() > $at + 8 && $pid != $first });
     my %frozen = map { $_ => 1 } @frozen;
     my @others = grep { !$frozen{$_} } processes($work);
@@ -176,7 +125,7 @@ sub freeze
     holds(10, sub { !grep { !stands($_) } @others }); # the last call of each thread has ended
     my $still = grep { state_of($_) eq 'T' } @frozen;
     $files->[0] = files($work, @frozen);
-    ip('link', 'set', "$tag.$host", 'up');
+    $hosts->set_link($host, 'up');
     kill('CONT', @frozen);
     my @left = @frozen;
     holds(30, sub { !(@left = grep { state_of($_) !~ /^Z?$/ } @frozen) });
@@ -193,8 +142,7 @@ sub expels
     my $wait = $o{fault} ? sub { state_of($_[0]) eq 'T' } : sub { $_[1] >= 25 };
     survives($name, n => 4, spares => 2, timeout => 170, faults => $o{fault} ? 1 : 0,
         solver => ['-d', '20', '-s', '80', '-p', 'pid'], like => qr/repaired in/,
-        run => ['--no-relaunch', '--host', join(',', map {"$net.$_:2"} 1 .. $hosts),
-            '--prtemca', 'plm_ssh_agent', $agent, '--prtemca', 'if_include', "$tag,eth0"], %o,
+        run => ['--no-relaunch', $hosts->arguments(2)], %o,
         while => sub { ($frozen, $left) = freeze($_[0], $wait, \@files) });
     cmp_ok($frozen, '>=', 3, '... two ranks and a daemon came back');
     is($left, 0, '... and leave');
@@ -206,8 +154,8 @@ sub expels
 }
 
 $SIG{$_} = sub { exit(1) } for qw(INT TERM); # to the block below
-END { my $rc = $?; remove_hosts(); $? = $rc }
-make_hosts();
+END { my $rc = $?; $hosts->remove() if $hosts; $? = $rc }
+$hosts = FtkitHosts->new(3, scratch());
 my $memory = { FTKIT_LEVEL_HDF5_ENABLED => 'false' };
 for my $what (qw(all daemon link)) {
     hurt_host($what, $_, env => $memory) for 0, 3;
