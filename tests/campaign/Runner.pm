@@ -121,7 +121,8 @@ sub outside {
             : $f =~ /^link/ ? cut($what, $for)
             : $what eq 'disk' ? fill($sets, defined($until) ? ($until - $at) * $span : undef)
             : unlink(grep {-f} $what eq 'slots' ? glob("$work/slots/*") : glob("$sets/*.ftkit/set-*/*"));
-        push(@passed, $f) if $n > 0;
+        my $over = slurp("/proc/$child/stat") =~ /\) Z/; # there was no room until the end
+        push(@passed, $over ? $f =~ s/^(fill .*) until .*/$1/r : $f) if $n > 0;
     }
     return @passed;
 }

@@ -93,6 +93,7 @@ sub remove
     my ($self) = @_;
     for my $h (1 .. $self->{count}) {
         kill('KILL', $self->pids($h));
+        system("ip link del $self->{tag}.$h >/dev/null 2>&1"); # a name space takes its time, and then has the name
         system("ip netns del $self->{tag}-$h >/dev/null 2>&1");
     }
     system("ip link del $self->{tag} >/dev/null 2>&1");
