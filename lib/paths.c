@@ -44,7 +44,7 @@ void ftk_paths_report(struct ftkit_ctx *ctx)
     struct ftk_config *cfg = &ctx->cfg;
     ftk_report_setup(cfg->stderr_level);
     int rc = ftk_paths_absolute(ctx, cfg->events);
-    int err = rc == FTKIT_OK ? ftk_event_open(cfg->events, cfg->name) : 0;
+    int err = rc == FTKIT_OK ? ftk_event_open(cfg->events, cfg->name, cfg->access) : 0;
     if (rc != FTKIT_OK)
         ftk_report(FTKIT_WARNING, "report.events: %s", ftk_detail_text());
     else if (err)

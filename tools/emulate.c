@@ -103,8 +103,12 @@ static int lock_node(const char *path)
             return -1;
         if (fd < 0)
             continue; /* another run has swept it before the lock */
-        if (flock(fd, LOCK_EX) == 0 && fstat(fd, &open_one) == 0 && stat(path, &named) == 0
-            && open_one.st_ino == named.st_ino)
+        if (fstat(fd, &open_one) != 0 || open_one.st_uid != geteuid()) {
+            close(fd);
+            errno = EPERM; /* a directory of another user */
+            return -1;
+        }
+        if (flock(fd, LOCK_EX) == 0 && stat(path, &named) == 0 && open_one.st_ino == named.st_ino)
             return fd;
         close(fd);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sets.h"
+#include "store/sets_dir.h"
 #include "test.h"
 #include "tools.h"
 
@@ -171,6 +172,7 @@ static int help_main(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    ftk_sets_dir_of_any_user(); /* the user names the directory */
     if (argc < 2) {
         overview(stderr);
         return TOOL_USAGE;

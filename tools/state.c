@@ -46,6 +46,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/mpirun_text.h"
 #include "losses.h"
@@ -468,8 +469,10 @@ struct ftk_state *ftk_state_begin(const char *path, bool verbose)
     struct ftk_state *s = ftk_tool_alloc(sizeof *s);
     s->file = fopen(path, "w+xe");
     s->verbose = verbose;
-    if (s->file)
+    if (s->file && fchmod(fileno(s->file), 0600) == 0)
         return s;
+    if (s->file)
+        fclose(s->file);
     ftk_run_say("cannot make %s: %s", path, strerror(errno));
     free(s);
     return NULL;

@@ -257,7 +257,7 @@ static int find_programs(struct ftk_test *t)
 /* When all options are right: a command that is refused makes no directory. */
 static int make_directory(struct ftk_test *t)
 {
-    char *real = mkdir(t->kept, 0777) == 0 ? realpath(t->kept, NULL) : NULL;
+    char *real = mkdir(t->kept, 0700) == 0 ? realpath(t->kept, NULL) : NULL;
     const bool fits = real && strlen(real) < sizeof t->dir;
     if (fits)
         strcpy(t->dir, real);

@@ -85,7 +85,7 @@ static bool redirect(int fd, const char *dir, const char *end)
 {
     char path[2 * FTK_PATH_MAX];
     snprintf(path, sizeof path, "%s%s", dir, end);
-    int to = fd == 0 ? open("/dev/null", O_RDONLY) : open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    int to = fd == 0 ? open("/dev/null", O_RDONLY) : open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     bool good = to >= 0 && dup2(to, fd) == fd;
     if (to > 2)
         (void)close(to); /* fd refers to the file */
@@ -197,7 +197,7 @@ int ftk_trial_begin(struct ftk_test *t)
 
 static int make_dir(const struct ftk_test *t, const char *dir)
 {
-    if (mkdir(dir, 0777) != 0) {
+    if (mkdir(dir, 0700) != 0) {
         ftk_tool_say("cannot make %s: %s", dir, strerror(errno));
         return TOOL_FAIL;
     }

@@ -63,6 +63,8 @@ static const struct word bools[] = { { "true", 1 }, { "false", 0 }, { "yes", 1 }
     { "on", 1 }, { "off", 0 }, { "1", 1 }, { "0", 0 }, { NULL, 0 } };
 #define WORD_OF_PLACE(NAME, word, flags, doc) { #word, FTK_PLACE_##NAME },
 #define DOC_OF_PLACE(NAME, word, flags, doc) doc
+static const struct word accesses[] = { { "owner", FTK_ACCESS_OWNER },
+    { "group", FTK_ACCESS_GROUP }, { "all", FTK_ACCESS_ALL }, { NULL, 0 } };
 static const struct word places[] = { FTK_PLACE_LIST(WORD_OF_PLACE){ NULL, 0 } };
 #define WORD_OF_SCHEME(NAME, word, copies, parities, doc) { #word, FTK_SCHEME_##NAME },
 #define DOC_OF_SCHEME(NAME, word, copies, parities, doc) doc
@@ -167,6 +169,10 @@ static const struct key keys[] = {
     { "context", "program", AT(program), NAME(0), "",
         "up to 63 printable ASCII characters without '/', or empty for the executable's name",
         "The program that owns the sets; sets that another program has written are refused." },
+    { "context", "access", AT(access), WORD(accesses), "owner", "owner, group or all",
+        "Who may read the sets, the status and the event log beside their owner: nobody, the group "
+        "of the directory, or all users. This holds for directories that ftkit makes; what is in "
+        "them has their rights." },
     { "checkpoint", "period", AT(period), PERIOD("call"), "auto", PERIOD_TEXT("call"),
         "When ftkit_checkpoint() writes a set; auto follows cost and MTBF." },
     { "checkpoint", "line", AT(line), WORD(lines), "together", NULL,

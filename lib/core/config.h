@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "access.h"
 #include "det_modes.h"
 #include "durable_levels.h"
 #include "ftk.h"
@@ -60,6 +61,7 @@ struct ftk_config {
     char source[FTK_PATH_MAX];        /* the configuration file, "" for none */
     char name[FTKIT_NAME_MAX + 1];    /* context.name = default */
     char program[FTKIT_NAME_MAX + 1]; /* context.program, "": the executable's name */
+    int access;                       /* context.access = owner */
     struct ftk_period period;         /* checkpoint.period = auto | N calls | time */
     double mtbf_s;                    /* checkpoint.mtbf = 24h, of the whole job */
     double deadline_s;                /* checkpoint.deadline: 0 none, > 0 since the start,

@@ -122,6 +122,9 @@ static void look_at_files(const struct sense *s)
             AT(h5_bandwidth), AT(h5_compress), AT(files_plain) };
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
             idle(s, "without effect: level.hdf5.enabled is false", keys[i]);
+        if (!*c->events)
+            idle(s, "without effect: there are neither sets on the file system nor event logs",
+                AT(access));
         return;
     }
     if (!c->h5_async)

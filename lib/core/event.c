@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "access.h"
 #include "event.h"
 #include "ftk.h"
 #include "utf8.h"
@@ -57,7 +58,49 @@ static bool enter_write(void)
     return true;
 }
 
-int ftk_event_open(const char *directory, const char *context)
+/* Make the directory, unless it exists.  0 or an errno. */
+static int make_directory(const char *path, mode_t rights)
+{
+    if (mkdir(path, 0700) != 0)
+        return errno == EEXIST ? ftk_access_link(path) : errno;
+    const int fd = ftk_access_open_dir(path);
+    const int err = fd >= 0 ? ftk_access_set(fd, rights) : errno;
+    if (fd >= 0)
+        (void)close(fd); /* nothing was written */
+    return err;
+}
+
+/* Whether an open file may get the lines: a file of this user, or a pipe that this user has made.
+ * 0 or an errno. */
+static int check_file(int fd)
+{
+    struct stat st;
+    const int err = ftk_access_own_file(fd);
+    if (err != EPERM || fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode) || st.st_uid != geteuid())
+        return err;
+    return fcntl(fd, F_SETFL, O_APPEND) == 0 ? 0 : errno; /* from here on wait for the reader */
+}
+
+/* Open the file of the node in a directory.  Another process of this user may make the file at the
+ * same time, or remove it.  0 or an errno. */
+static int open_file(const char *path, mode_t rights, int *fd)
+{
+    const int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int err;
+    do {
+        *fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+        err = *fd >= 0 ? ftk_access_set(*fd, rights) : errno;
+        if (err != EEXIST)
+            break;
+        *fd = open(path, flags);
+        err = *fd >= 0 ? check_file(*fd) : errno;
+    } while (err == ENOENT);
+    if (err && *fd >= 0)
+        (void)close(*fd); /* nothing was written */
+    return err;
+}
+
+int ftk_event_open(const char *directory, const char *context, int access)
 {
     char path[FTK_PATH_MAX + 272];
     if (!*first_context)
@@ -70,12 +113,13 @@ int ftk_event_open(const char *directory, const char *context)
         (void)pthread_mutex_unlock(&writing); /* it is ours */
     if (!directory || !*directory)
         return 0;
-    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
-        return errno;
+    int fd, err = make_directory(directory, ftk_access_rights(access));
+    if (err)
+        return err;
     file_name(directory, path, sizeof path);
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return errno;
+    err = open_file(path, ftk_access_rights(access) & 0666, &fd);
+    if (err)
+        return err;
     atomic_store(&file, fd);
     return 0;
 }

@@ -28,9 +28,10 @@ struct ftk_event {
 };
 
 /* Begin to write to a file of the directory, which is made if its parent exists; "" or NULL: no
- * event log.  The file is that of the node.  Lines without a context have the first context that
- * calls this function.  Returns 0 or an errno. */
-int ftk_event_open(const char *directory, const char *context);
+ * event log.  The file is that of the node.  access: who may read what is made (access.h).  Lines
+ * without a context have the first context that calls this function.  Returns 0 or an errno;
+ * EPERM: the file is that of another user. */
+int ftk_event_open(const char *directory, const char *context, int access);
 /* The errno that ended the log since the last call of this function, 0: none. */
 int ftk_event_trouble(void);
 /* Whether there is an event log. */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "access.h"
 #include "format.h"
 #include "hash.h"
 #include "mpi_shim.h"
@@ -30,8 +31,10 @@ void ftk_run_state(const char *fmt, ...)
     va_end(ap);
     n = n < (int)sizeof line - 2 ? n : (int)sizeof line - 2;
     line[n++] = '\n';
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    ssize_t done = fd >= 0 ? write(fd, line, (size_t)n) : -1;
+    /* on another node the name may lead to a file of another user, or to a pipe */
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    const bool ours = fd >= 0 && ftk_access_own_file(fd) == 0;
+    ssize_t done = ours ? write(fd, line, (size_t)n) : -1;
     if (done != n)
         ftk_report(FTKIT_WARNING, "cannot write %s: ftkit run may not notice '%.60s'", path, line);
     if (fd >= 0)
@@ -89,9 +92,10 @@ void *ftk_run_map(const char *name, size_t bytes)
     if (!slash || (size_t)(slash - state) + strlen(name) + 2 > sizeof path)
         return NULL;
     snprintf(path, sizeof path, "%.*s/%s", (int)(slash - state), state, name);
-    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     void *at = MAP_FAILED;
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size == (off_t)bytes)
+    if (fd >= 0 && ftk_access_own_file(fd) == 0 && fstat(fd, &st) == 0
+        && st.st_size == (off_t)bytes)
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0)
         (void)close(fd); /* the mapping stays */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "watch_page.h"
+#include "core/access.h"
 #include "core/grow.h"
 
 #define DIRECTORY directory()
@@ -46,13 +47,14 @@ int ftk_dog_page_open(const char *name, struct ftk_dog_page **page, int *lock)
     char path[NAME_BYTES];
     path_of(name, path);
     for (;;) {
-        int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
         if (fd < 0)
             return errno;
-        int rc;
-        while ((rc = flock(fd, LOCK_SH)) != 0 && errno == EINTR)
+        int rc, err = ftk_access_own_file(fd); /* a lock of another user could last for ever */
+        while (err == 0 && (rc = flock(fd, LOCK_SH)) != 0 && errno == EINTR)
             continue;
-        int err = rc != 0 ? errno : 0;
+        if (err == 0 && rc != 0)
+            err = errno;
         if (err == 0 && !is_current(fd, path)) {
             (void)close(fd);
             continue;
@@ -115,14 +117,15 @@ static bool names_living(int fd)
     return alive;
 }
 
+/* Open a file of this user: a file descriptor, or -1 with errno. */
 static int open_own(int dir, const char *name)
 {
     struct stat st;
     int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid())
+    if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid()))
         return fd;
-    if (fd >= 0)
-        (void)close(fd); /* nothing was written */
+    (void)close(fd); /* nothing was written */
+    errno = EPERM;
     return -1;
 }
 
@@ -165,8 +168,8 @@ int ftk_dog_job_lives(uint64_t job)
     while (lives == 0 && (e = readdir(d))) {
         if (strncmp(e->d_name, begin, strlen(begin)) != 0)
             continue;
-        int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (fd < 0)
+        int fd = open_own(dirfd(d), e->d_name);
+        if (fd < 0) /* also a page of another user, who may have written anything */
             lives = errno == ENOENT ? 0 : -1;
         else /* both: another process may be trying the lock, and a pid may be used again */
             lives = flock(fd, LOCK_EX | LOCK_NB) != 0 && names_living(fd);
@@ -179,7 +182,7 @@ int ftk_dog_job_lives(uint64_t job)
 
 static bool page_lives(int dir, const char *name)
 {
-    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = open_own(dir, name);
     bool lives = fd < 0 ? errno != ENOENT : flock(fd, LOCK_EX | LOCK_NB) != 0 || names_living(fd);
     if (fd >= 0)
         (void)close(fd);

@@ -436,10 +436,12 @@ int ftk_watchdog_open(
     int failed = ftk_dog_page_open(dog->name, &dog->page, &dog->page_lock);
     dog->own = failed ? NULL : take_slot(dog->page);
     if (!dog->own) {
+        const bool foreign =
+            failed == EPERM || failed == EACCES || failed == ELOOP || failed == EMLINK;
         int rc = ftk_fail_errno(failed ? failed : ENOSPC,
-            "the page of the watchdog, %s in /dev/shm (make /dev/shm larger: docker run "
-            "--shm-size)",
-            dog->name);
+            "the page of the watchdog, %s in /dev/shm (%s)", dog->name,
+            foreign ? "another user has made it, or a link to it"
+                    : "make /dev/shm larger: docker run --shm-size");
         if (!failed)
             ftk_dog_page_close(dog->name, dog->page, dog->page_lock, false);
         free(dog);

@@ -10,12 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "core/hash.h"
 #include "core/run_state.h"
 #include "set/checkpoint.h"
 #include "set/number.h"
 #include "start.h"
 #include "store/durable/sets.h"
+#include "store/sets_dir.h"
 
 #define ADVICE                                                                                     \
     "see `ftkit verify`, mend it with `ftkit repair`, choose another with --set N, or "            \
@@ -230,12 +232,14 @@ static int unusable(const struct ftk_config *cfg, const char *below, int err)
     if (cfg->h5_dir[0] != '/' && !getcwd(here, sizeof here))
         here[0] = '\0';
     const int n = snprintf(path, sizeof path, "%s%s", cfg->h5_dir, below);
-    if (err == EACCES && n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0
-        && st.st_uid != geteuid()) {
+    const bool denied = err == EACCES || err == EPERM || err == ELOOP;
+    if (denied && n > 0 && (size_t)n < sizeof path
+        && (err == ELOOP ? lstat(path, &st) : stat(path, &st)) == 0 && st.st_uid != geteuid()) {
         snprintf(users, sizeof users,
-            "the directory belongs to user %lu, and this process belongs to user %lu: ask for the "
-            "right to write there",
-            (unsigned long)st.st_uid, (unsigned long)geteuid());
+            "the %s belongs to user %lu, and this process belongs to user %lu: %s",
+            err == ELOOP ? "link" : "directory", (unsigned long)st.st_uid, (unsigned long)geteuid(),
+            err == EACCES ? "ask for the right to write there"
+                          : "such a one is not used, as others may have planted it");
         what = users;
     }
     return ftk_fail(FTKIT_ERR_IO,
@@ -248,6 +252,9 @@ static int unusable(const struct ftk_config *cfg, const char *below, int err)
 static int look_at_directory(const char *dir)
 {
     struct stat st;
+    const int err = ftk_access_link(dir);
+    if (err != 0)
+        return err;
     if (stat(dir, &st) != 0)
         return errno;
     if (!S_ISDIR(st.st_mode))
@@ -268,5 +275,11 @@ int ftk_start_directory(const struct ftk_config *cfg)
     if (n < 0 || (size_t)n >= sizeof sets)
         return ftk_fail(FTKIT_ERR_CONFIG, "level.hdf5.directory: the path is too long");
     err = look_at_directory(sets); /* an earlier run may have made it */
+    if (err == 0) {                /* or another user */
+        const int fd = ftk_sets_dir_open(cfg->h5_dir, cfg->name);
+        err = fd < 0 ? errno : 0;
+        if (fd >= 0)
+            (void)close(fd); /* nothing was written */
+    }
     return err == 0 || err == ENOENT ? FTKIT_OK : unusable(cfg, below, err);
 }

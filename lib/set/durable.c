@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "checkpoint.h"
+#include "core/access.h"
 #include "core/hash.h"
 #include "core/run_state.h"
 #include "detect/detect.h"
@@ -22,6 +23,7 @@
 #include "replica/planes.h"
 #include "store/durable/sets.h"
 #include "store/owner.h"
+#include "store/sets_dir.h"
 #include "stream.h"
 #include "writers.h"
 
@@ -43,6 +45,8 @@ static pthread_mutex_t owner_lock = PTHREAD_MUTEX_INITIALIZER; /* protects ctx->
 static int own(struct ftkit_ctx *ctx, bool make)
 {
     const struct ftk_owner_job job = job_of(ctx);
+    if (make) /* an error shows at the next step, which makes the directory otherwise */
+        (void)ftk_sets_dir_make(ctx->cfg.h5_dir, ctx->cfg.name, ftk_access_rights(ctx->cfg.access));
     pthread_mutex_lock(&owner_lock);
     int rc = ctx->owner ? ftk_owner_check(ctx->owner, make)
                         : ftk_owner_take(ctx->cfg.h5_dir, ctx->cfg.name, &job, make, &ctx->owner);

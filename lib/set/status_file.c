@@ -11,10 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "core/context.h"
 #include "core/format.h"
 #include "core/log_ops.h"
 #include "status_file.h"
+#include "store/sets_dir.h"
 #include "errand.h"
 
 enum { TEXT_MAX = 1536 };
@@ -45,21 +47,22 @@ static int format(const struct ftkit_ctx *ctx, const char *state, double wall_s,
 
 /* 0 or an errno.  Without fsync(), unlike ftk_save_text(): all ranks wait for rank 0 in the next
  * vote, and no process needs the file after a crash of the machine. */
-static int replace(const char *path, const char *text, size_t n)
+static int replace(int dir, const char *text, size_t n)
 {
-    char tmp[2 * FTK_PATH_MAX + 8];
-    snprintf(tmp, sizeof tmp, "%s.tmp", path);
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    static const char tmp[] = FTK_STATUS_FILE ".tmp";
+    if (unlinkat(dir, tmp, 0) != 0 && errno != ENOENT)
+        return errno;
+    int fd = ftk_access_make_file(dir, tmp, O_WRONLY);
     if (fd < 0)
         return errno;
     ssize_t done = write(fd, text, n);
     int err = done < 0 ? errno : done < (ssize_t)n ? ENOSPC : 0;
     if (close(fd) != 0 && err == 0)
         err = errno;
-    if (err == 0 && rename(tmp, path) != 0)
+    if (err == 0 && renameat(dir, tmp, dir, FTK_STATUS_FILE) != 0)
         err = errno;
     if (err != 0)
-        (void)unlink(tmp); /* the error is reported by the caller */
+        (void)unlinkat(dir, tmp, 0); /* the error is reported by the caller */
     return err;
 }
 
@@ -68,18 +71,18 @@ struct writing {
     struct ftk_errand errand;
     uint64_t job;
     int epoch;
-    char path[2 * FTK_PATH_MAX], text[TEXT_MAX];
+    char dir[FTK_PATH_MAX], name[FTKIT_NAME_MAX + 1], text[TEXT_MAX];
     size_t bytes;
     int error;
 };
 
 /* Whether the file is of a later epoch of this job: then this process was given up. */
-static bool is_behind(const struct writing *w)
+static bool is_behind(const struct writing *w, int dir)
 {
     char text[TEXT_MAX];
     uint64_t job = 0;
     int epoch = 0;
-    const int fd = open(w->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int fd = openat(dir, FTK_STATUS_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     const ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         (void)close(fd); /* nothing was written */
@@ -92,11 +95,14 @@ static bool is_behind(const struct writing *w)
 static void write_text(struct ftk_errand *e)
 {
     struct writing *w = (struct writing *)e;
-    if (is_behind(w))
+    const int dir = ftk_sets_dir_open(w->dir, w->name);
+    if (dir < 0) {
+        w->error = errno == ENOENT ? 0 : errno; /* the directory is made with the first set */
         return;
-    w->error = replace(w->path, w->text, w->bytes);
-    if (w->error == ENOENT) /* the directory is made with the first set */
-        w->error = 0;
+    }
+    if (!is_behind(w, dir))
+        w->error = replace(dir, w->text, w->bytes);
+    (void)close(dir); /* nothing was written through it */
 }
 
 static void write_file(struct ftkit_ctx *ctx, const char *state, double wait_s)
@@ -117,13 +123,14 @@ static void write_file(struct ftkit_ctx *ctx, const char *state, double wait_s)
     w->errand.run = write_text;
     w->job = ctx->job;
     w->epoch = ctx->epoch;
-    snprintf(
-        w->path, sizeof w->path, "%s/%s.ftkit/" FTK_STATUS_FILE, ctx->cfg.h5_dir, ctx->cfg.name);
+    snprintf(w->dir, sizeof w->dir, "%s", ctx->cfg.h5_dir);
+    snprintf(w->name, sizeof w->name, "%s", ctx->cfg.name);
     w->bytes = (size_t)format(ctx, state, wall_s, w->text);
     if (ftk_flush_errand(ctx, &w->errand, wait_s) && w->error != 0) {
         s->due_s = HUGE_VAL;
-        ftk_report(FTKIT_WARNING, "context %s: %s: %s: ftkit status will show nothing new",
-            ctx->cfg.name, w->path, strerror(w->error));
+        ftk_report(FTKIT_WARNING,
+            "context %s: %s/%s.ftkit/" FTK_STATUS_FILE ": %s: ftkit status will show nothing new",
+            ctx->cfg.name, w->dir, w->name, strerror(w->error));
     }
     ftk_errand_drop(&w->errand);
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "file.h"
 
 #define PAGE 4096u
@@ -89,7 +90,7 @@ int ftk_out_create(
     if (!err && unlinkat(dirfd, o->tmp, 0) != 0 && errno != ENOENT)
         err = errno;
     if (!err) {
-        o->file.fd = openat(dirfd, o->tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        o->file.fd = ftk_access_make_file(dirfd, o->tmp, O_RDWR);
         err = o->file.fd < 0 ? errno : 0;
     }
     if (err)
@@ -233,11 +234,14 @@ int ftk_save_text(const char *path, const char *text, size_t bytes)
     char dir[FTK_PATH_MAX];
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (!slash)
+        snprintf(dir, sizeof dir, ".");
+    else /* without the last slash, behind which a link would be followed */
+        snprintf(dir, sizeof dir, "%.*s", slash > path ? (int)(slash - path) : 1, path);
     if (*name == '\0' || strlen(name) >= FTK_FILE_NAME_MAX)
         return ftk_fail(
             FTKIT_ERR_ARG, "%s: the name of the file is %s", path, *name ? "too long" : "missing");
-    int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int dirfd = ftk_access_open_dir(dir);
     if (dirfd < 0)
         return ftk_fail_errno(errno, "%s", dir);
     int rc = ftk_out_text(dirfd, 0, name, &points, text, bytes);

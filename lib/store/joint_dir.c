@@ -46,7 +46,7 @@ static int open_joint(const struct ftk_joint *j, bool make)
     if (above < 0)
         return -1;
     int fd = -1, err = make ? FTK_FAULT("joint.mkdir") : 0;
-    if (err == 0 && make && mkdirat(above, FTK_JOINT_DIR, 0777) != 0 && errno != EEXIST)
+    if (err == 0 && make && mkdirat(above, FTK_JOINT_DIR, 0700) != 0 && errno != EEXIST)
         err = errno;
     if (err == 0) {
         fd = ftk_tree_open(above, FTK_JOINT_DIR);

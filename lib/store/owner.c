@@ -19,8 +19,8 @@
 #include "core/thread.h"
 #include "owner.h"
 #include "owner_record.h"
+#include "sets_dir.h"
 
-#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define OPEN_OLD (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 #define OLD_S 600 /* the clocks of two machines differ by less */
 #define POLLS 50  /* looks at a record until its owner is taken for dead */
@@ -177,13 +177,10 @@ static enum fate watch_owner(int ctxfd, const struct ftk_owner_job *me, struct f
 
 static int open_sets(const char *dir, const char *context, bool make, int *ctxfd)
 {
-    char path[FTK_PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s/%s.ftkit", *dir ? dir : ".", context);
-    if (n < 0 || (size_t)n >= sizeof path)
-        return ENAMETOOLONG;
-    if (make && mkdir(path, 0777) != 0 && errno != EEXIST)
-        return errno;
-    *ctxfd = open(path, OPEN_DIR);
+    const int err = make ? ftk_sets_dir_make(dir, context, 0700) : 0;
+    if (err)
+        return err;
+    *ctxfd = ftk_sets_dir_open(dir, context);
     return *ctxfd < 0 ? errno : 0;
 }
 

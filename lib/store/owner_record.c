@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "core/hash.h"
 #include "owner_record.h"
 
@@ -163,7 +164,7 @@ static int write_new(int ctxfd, const struct ftk_owner_record *r, struct new_fil
     char text[FTK_OWNER_TEXT];
     const size_t bytes = ftk_owner_format(r, text);
     snprintf(f->name, sizeof f->name, NEW_FORM "%016" PRIx64 NEW_END, r->job, ftk_random());
-    f->fd = openat(ctxfd, f->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    f->fd = ftk_access_make_file(ctxfd, f->name, O_WRONLY);
     if (f->fd < 0)
         return errno;
     const ssize_t n = write(f->fd, text, bytes);
@@ -185,7 +186,7 @@ static int give_name(int ctxfd, const struct new_file *f)
     if (errno != EPERM && errno != ENOTSUP && errno != ENOSYS)
         return errno;
     /* the file system has no links: take the name with an empty file */
-    int fd = openat(ctxfd, FTK_OWNER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = ftk_access_make_file(ctxfd, FTK_OWNER_FILE, O_WRONLY);
     if (fd < 0)
         return errno;
     close(fd);
@@ -221,7 +222,7 @@ static int still_of(int ctxfd, const struct ftk_owner_record *mine)
 {
     char text[FTK_OWNER_TEXT];
     struct ftk_owner_record r;
-    const int fd = openat(ctxfd, FTK_OWNER_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = openat(ctxfd, FTK_OWNER_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? 0 : errno;
     const ssize_t n = read(fd, text, sizeof text - 1);

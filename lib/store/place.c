@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "place_ops.h"
 
 #define DECLARE(NAME, word, flags, doc) extern const struct ftk_place_ops ftk_place_##word;
@@ -128,6 +129,8 @@ int ftk_place_open(
         ftk_place_is(kind, FTK_OF_RUN) && !(dir && *dir) && access(p->dir, W_OK | X_OK) != 0;
     if (p->absent) /* see ftk_mem_take() */
         return FTKIT_OK;
+    if (ftk_access_link(p->dir) != 0)
+        return ftk_fail_errno(ELOOP, "%s is a link of another user", p->dir);
     if (stat(p->dir, &st) != 0)
         return ftk_fail_errno(errno, "%s", p->dir);
     if (!S_ISDIR(st.st_mode) || access(p->dir, W_OK | X_OK) != 0)

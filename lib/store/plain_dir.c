@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "file.h"
 #include "plain_files.h"
 #include "tree.h"
@@ -56,8 +57,10 @@ static int step_into(int at, const char *name, bool make)
     if (at < 0)
         return -1;
     int err = make ? FTK_FAULT("files.plain.mkdir") : 0;
-    if (!err && make && mkdirat(at, name, 0777) != 0 && errno != EEXIST)
-        err = errno;
+    if (!err && make) {
+        err = ftk_access_make_dir(at, name);
+        err = err == EEXIST ? 0 : err;
+    }
     if (!err) {
         fd = ftk_tree_open(at, name);
         err = errno;

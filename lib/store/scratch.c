@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "scratch.h"
 #include "tree.h"
 
@@ -96,6 +97,8 @@ static int make_one(const char *path, int *out)
     int err = fd >= 0 ? FTK_FAULT("scratch.lock") : errno;
     if (err == 0 && (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &st) != 0))
         err = errno;
+    if (err == 0 && st.st_uid != geteuid())
+        err = EPERM; /* all users may rename in the parent */
     if (err == EWOULDBLOCK || (fd < 0 && err == ENOENT) || (err == 0 && st.st_nlink == 0))
         err = EEXIST;
     else if (err != 0)
@@ -112,6 +115,9 @@ int ftk_scratch_make(const char *parent, struct ftk_scratch *s)
     static int made; /* names only have to differ */
     int err;
     s->fd = -1;
+    err = ftk_access_link(or_default(parent));
+    if (err != 0)
+        return ftk_fail_errno(err, "files.directory = %s is a link of another user", parent);
     ftk_scratch_sweep(parent);
     do {
         snprintf(s->path, sizeof s->path, "%s/" FTK_SCRATCH_PREFIX "%d.%d", or_default(parent),

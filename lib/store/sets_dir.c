@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "sets_dir.h"
+#include "core/access.h"
 #include "core/grow.h"
 
 #define SUFFIX ".ftkit"
@@ -90,6 +91,28 @@ int ftk_sets_dir_contexts(const char *dir, char (**names)[FTKIT_NAME_MAX + 1], s
     return FTKIT_OK;
 }
 
+/* ---- the directory of a context ------------------------------------------------------ */
+
+static bool of_any_user;
+
+void ftk_sets_dir_of_any_user(void)
+{
+    of_any_user = true;
+}
+
+/* Whether another user has made the directory in one in which all users may make directories.  root
+ * and the owner of the upper directory could do anything there. */
+static int check_owner(int fd, const char *above)
+{
+    struct stat st, up;
+    if (of_any_user)
+        return 0;
+    if (fstat(fd, &st) != 0 || stat(above, &up) != 0)
+        return errno;
+    const bool trusted = st.st_uid == geteuid() || st.st_uid == 0 || st.st_uid == up.st_uid;
+    return trusted || !(up.st_mode & S_IWOTH) ? 0 : EPERM;
+}
+
 int ftk_sets_dir_open(const char *dir, const char *context)
 {
     char path[FTK_PATH_MAX];
@@ -97,7 +120,32 @@ int ftk_sets_dir_open(const char *dir, const char *context)
         errno = ENAMETOOLONG;
         return -1;
     }
-    return open(path, OPEN_DIR);
+    const int fd = ftk_access_open_dir(path);
+    const int err = fd >= 0 ? check_owner(fd, *dir ? dir : ".") : 0;
+    if (!err)
+        return fd;
+    (void)close(fd); /* nothing was written */
+    errno = err;
+    return -1;
+}
+
+int ftk_sets_dir_make(const char *dir, const char *context, mode_t rights)
+{
+    char path[FTK_PATH_MAX];
+    if (ftk_sets_dir_path(dir, context, path) != FTKIT_OK)
+        return ENAMETOOLONG;
+    int fd = ftk_sets_dir_open(dir, context);
+    int err = fd < 0 ? errno : 0;
+    if (err == ENOENT) {
+        const bool made = mkdir(path, 0700) == 0;
+        if (!made && errno != EEXIST)
+            return errno;
+        fd = ftk_sets_dir_open(dir, context);
+        err = fd < 0 ? errno : made ? ftk_access_set(fd, rights) : 0;
+    }
+    if (fd >= 0)
+        (void)close(fd); /* nothing was written */
+    return err;
 }
 
 /* ---- directories of sets ------------------------------------------------------------- */
@@ -221,7 +269,7 @@ int ftk_sets_dir_sync(const char *dir, const char *context, uint64_t set)
     int rc = ftk_sets_dir_path(dir, context, path);
     if (rc != FTKIT_OK)
         return rc;
-    int ctxfd = open(path, OPEN_DIR);
+    int ctxfd = ftk_sets_dir_open(dir, context);
     if (ctxfd < 0 || sync_dir(ctxfd) != 0 || sync_parent(path) != 0)
         rc = ftk_fail_errno(errno, "set %" PRIu64 ": fsync of %s", set, path);
     if (ctxfd >= 0)

@@ -8,6 +8,8 @@
 #ifndef FTK_SETS_DIR_H
 #define FTK_SETS_DIR_H
 
+#include <sys/types.h>
+
 #include "core/ftk.h"
 
 #define FTK_SETS_DIR_NAME_MAX 32 /* bytes of the name of a set in the directory, NUL included */
@@ -18,8 +20,15 @@ int ftk_sets_dir_check(const char *context);
 int ftk_sets_dir_path(const char *dir, const char *context, char path[FTK_PATH_MAX]);
 /* Names of the contexts that have such a directory in dir, sorted, malloc'd. */
 int ftk_sets_dir_contexts(const char *dir, char (**names)[FTKIT_NAME_MAX + 1], size_t *n);
-/* Open the directory of a context: a file descriptor, or -1 with errno. */
+/* Open the directory of a context: a file descriptor, or -1 with errno.  ELOOP: a link that another
+ * user has made.  EPERM: another user has made the directory where all users may make one; a job
+ * neither reads sets there nor writes them. */
 int ftk_sets_dir_open(const char *dir, const char *context);
+/* Allow this process such a directory: for commands, whose user names it. */
+void ftk_sets_dir_of_any_user(void);
+/* Make the directory of a context with these rights, unless it exists; its parent must exist.  0 or
+ * an errno, also those of ftk_sets_dir_open(). */
+int ftk_sets_dir_make(const char *dir, const char *context, mode_t rights);
 
 /* The name of the directory of a set. */
 void ftk_sets_dir_name(const char *word, uint64_t set, char name[FTK_SETS_DIR_NAME_MAX]);

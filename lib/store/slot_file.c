@@ -179,6 +179,10 @@ static int peek(const struct ftk_place *p, const char *name, struct ftk_slot *sl
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
         return FTKIT_ERR_STATE;
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid != geteuid()) { /* no job may take it */
+        (void)close(fd);
+        return FTKIT_ERR_STATE;
+    }
     bool read = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
                 && st.st_size >= (off_t)FTK_SLOT_BYTES
                 && pread(fd, slot, sizeof *slot, 0) == (ssize_t)sizeof *slot;

@@ -55,7 +55,7 @@ static int remove_one(int dir, const char *name, const char *point)
 static DIR *list_to_remove(int at, const char *name)
 {
     int fd = ftk_tree_open(at, name);
-    if (fd < 0 && errno == EACCES && fchmodat(at, name, 0700, 0) == 0)
+    if (fd < 0 && errno == EACCES && fchmodat(at, name, 0700, AT_SYMLINK_NOFOLLOW) == 0)
         fd = ftk_tree_open(at, name);
     if (fd >= 0)
         (void)fchmod(fd, 0700); /* of another owner: removing fails, if it must */

@@ -29,6 +29,7 @@ static char work[] = "/tmp/t_config.XXXXXX"; /* we are in it: paths below are re
     {                                                                                              \
         c->member = (wanted);                                                                      \
     }
+STORES(access, FTK_ACCESS_GROUP)
 STORES(period, ((struct ftk_period){ .kind = FTK_PERIOD_COUNT, .value = 10 }))
 STORES(patience_s, 5400)
 STORES(mtbf_s, 5400)
@@ -197,6 +198,7 @@ static const struct sample {
 } samples[] = {
     { "context", "name", "heat 2d=x:y", "FTKIT_CONTEXT_NAME", put_name },
     { "context", "program", "heat2d", "FTKIT_CONTEXT_PROGRAM", put_program },
+    { "context", "access", "group", "FTKIT_CONTEXT_ACCESS", put_access },
     { "checkpoint", "period", "10 calls", "FTKIT_CHECKPOINT_PERIOD", put_period },
     { "checkpoint", "line", "apart", "FTKIT_CHECKPOINT_LINE", put_line },
     { "checkpoint", "patience", "1.5 h", "FTKIT_CHECKPOINT_PATIENCE", put_patience_s },
@@ -953,6 +955,9 @@ static void t_nonsense(void **state)
     }
     warns("[level.hdf5]\nenabled = false\n[files]\nplain = false\n", "t.ini:4: files.plain:");
     warns("[files]\nplain = false\n", NULL);
+    warns("[context]\naccess = group\n[level.hdf5]\nenabled = false\n", "t.ini:2: context.access:");
+    warns("[context]\naccess = group\n[level.hdf5]\nenabled = false\n[report]\nevents = e\n", NULL);
+    warns("[context]\naccess = group\n", NULL);
     warns("[level.hdf5]\nbandwidth = 100kB\n", "t.ini:2: level.hdf5.bandwidth: less than");
     warns("[level.hdf5]\nbandwidth = 0\n", NULL);
     warns("[level.hdf5]\nasynchronous = no\nbandwidth = 1GB\n", "t.ini:3: level.hdf5.band");

@@ -20,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "core/access.h"
 #include "core/event.h"
 
 static char dir[128], path[512];
@@ -32,13 +33,13 @@ static int begin(void **state)
     assert_non_null(mkdtemp(dir));
     assert_int_equal(gethostname(host, sizeof host), 0);
     snprintf(path, sizeof path, "%s/%s.jsonl", dir, host);
-    return ftk_event_open(dir, "main");
+    return ftk_event_open(dir, "main", FTK_ACCESS_OWNER);
 }
 
 static int end(void **state)
 {
     (void)state;
-    ftk_event_open("", "main");
+    ftk_event_open("", "main", FTK_ACCESS_OWNER);
     unlink(path);
     return rmdir(dir);
 }
@@ -158,7 +159,7 @@ static void off(void **state)
     ftk_event_begin(&e, "main", 0, "x");
     ftk_event_end(&e);
     assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(ftk_event_open("", "main"), 0);
+    assert_int_equal(ftk_event_open("", "main", FTK_ACCESS_OWNER), 0);
     assert_false(ftk_event_on());
     memset(&e, 0xff, sizeof e); /* a structure on the stack is not zero */
     ftk_event_begin(&e, "main", 0, "x");
@@ -174,7 +175,7 @@ static void off(void **state)
 static void no_directory(void **state)
 {
     (void)state;
-    assert_int_equal(ftk_event_open("/proc/no/such", "main"), ENOENT);
+    assert_int_equal(ftk_event_open("/proc/no/such", "main", FTK_ACCESS_OWNER), ENOENT);
     assert_false(ftk_event_on());
 }
 
@@ -264,12 +265,12 @@ static void no_answer(void **state)
     pthread_t threads[2];
     int trouble = 0;
     (void)state;
-    ftk_event_open("", "main");
+    ftk_event_open("", "main", FTK_ACCESS_OWNER);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
     const int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     assert_true(reader >= 0);
-    assert_int_equal(ftk_event_open(dir, "main"), 0);
+    assert_int_equal(ftk_event_open(dir, "main", FTK_ACCESS_OWNER), 0);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, fills, NULL), 0);
     while ((trouble = ftk_event_trouble()) == 0) /* one of them; the other is in write() */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "det_inside.h"
 
 #define FIRST_BYTES (64u << 10)
@@ -209,7 +210,8 @@ static struct ftk_det_head *map_peer(struct peer *p, int i)
         return p->file[i].head;
     ftk_det_name_of(p->rank, p->id, (uint64_t)i, name, sizeof name);
     int fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
-    if (fd >= 0 && fstat(fd, &st) == 0)
+    if (fd >= 0 && ftk_access_own_file(fd) == 0 && fstat(fd, &st) == 0
+        && (size_t)st.st_size >= sizeof(struct ftk_det_head))
         at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0)
         (void)close(fd); /* the mapping holds the file */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "det_inside.h"
 #include "detect/sure.h"
 
@@ -83,7 +84,8 @@ static bool read_file(int rank, const char *name, int i, struct adopted *in)
     int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    if (pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && is_of_now(&h) && fstat(fd, &st) == 0
+    if (ftk_access_own_file(fd) == 0 && pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h
+        && is_of_now(&h) && fstat(fd, &st) == 0
         && h.n <= ((uint64_t)st.st_size - sizeof h) / sizeof(struct ftk_det)) {
         /* all ranks of its plane rolled back, and the process died before it dropped them */
         bool dropped = back && h.epoch_id != ftk_log.epoch.id_now;

@@ -9,23 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/access.h"
 #include "h5_priv.h"
 
 enum { MARK_MAX = 32 };
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-
-static int make_dir(const char *path)
-{
-    struct stat st;
-    if (mkdir(path, 0777) == 0)
-        return 0;
-    /* a directory that exists is enough, whatever the error of mkdir() is (EROFS, EACCES) */
-    int err = errno;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return 0;
-    errno = err == EEXIST ? ENOTDIR : err;
-    return -1;
-}
 
 /* The number of a set must be free: there is no set, or an unfinished one.  fd: its directory, or
  * -1. */
@@ -56,7 +44,7 @@ static size_t format(uint64_t flush, char text[MARK_MAX])
  * EEXIST: another process has made the set. */
 static int put_mark(int fd, int *mark)
 {
-    *mark = openat(fd, FTK_H5_UNFINISHED, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    *mark = ftk_access_make_file(fd, FTK_H5_UNFINISHED, O_WRONLY);
     return *mark < 0 ? errno : 0;
 }
 
@@ -153,13 +141,14 @@ static int ask(const struct making *m)
 static int own_directory(const struct making *m, int old, bool stays, int *fd)
 {
     struct stat st;
-    if (stays)
-        *fd = fcntl(old, F_DUPFD_CLOEXEC, 0);
-    else if (mkdirat(m->ctxfd, m->name, 0777) == 0)
-        *fd = openat(m->ctxfd, m->name, OPEN_DIR | O_NOFOLLOW);
-    if (*fd >= 0)
+    int err = stays ? 0 : ftk_access_make_dir(m->ctxfd, m->name);
+    if (!err) {
+        *fd = stays ? fcntl(old, F_DUPFD_CLOEXEC, 0)
+                    : openat(m->ctxfd, m->name, OPEN_DIR | O_NOFOLLOW);
+        err = *fd < 0 ? errno : 0;
+    }
+    if (!err)
         return 0;
-    const int err = errno;
     /* a file or a link that has the name of a set */
     if (err == EEXIST && fstatat(m->ctxfd, m->name, &st, AT_SYMLINK_NOFOLLOW) == 0
         && !S_ISDIR(st.st_mode))
@@ -229,11 +218,12 @@ int ftk_h5_make(const char *dir, const char *context, uint64_t set, uint64_t flu
     int err = FTK_FAULT("h5.begin");
     /* make only the last directory of the path: if the path has vanished, because its file
      * system is not mounted any more, it must not be made again on another file system */
-    if (!err && make_dir(path) != 0)
-        err = errno;
+    if (!err)
+        err = ftk_sets_dir_make(dir, context, 0700);
     if (err)
         return ftk_fail_errno(err, "make %s", path);
-    struct making m = { dir, context, path, set, flush, still, open(path, OPEN_DIR), "" };
+    struct making m = { dir, context, path, set, flush, still, ftk_sets_dir_open(dir, context),
+        "" };
     if (m.ctxfd < 0)
         return ftk_fail_errno(errno, "open %s", path);
     ftk_h5_set_name(set, m.name);
