@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "output.h"
 #include "plan.h"
 
 enum { WIDTH = 800, NAMES = 210, BARS = 470, HEAD = 84, ROW = 30, BAR = 20 };
@@ -73,16 +74,15 @@ static void picture(const void *arg, FILE *out)
 
 int ftk_pl_write_svg(const char *path, void (*draw)(const void *arg, FILE *out), const void *arg)
 {
-    FILE *out = fopen(path, "we");
-    bool bad = !out;
-    if (out) {
-        draw(arg, out);
-        bad = ferror(out) != 0;
-        bad |= fclose(out) != 0;
+    struct ftk_output out;
+    bool good = ftk_output_begin(&out, path);
+    if (good) {
+        draw(arg, out.f);
+        good = ftk_output_end(&out, true);
     }
-    if (bad)
+    if (!good)
         ftk_tool_say("--svg %s: %s", ftk_tool_why(path), strerror(errno));
-    return bad ? TOOL_FAIL : TOOL_OK;
+    return good ? TOOL_OK : TOOL_FAIL;
 }
 
 int ftk_pl_svg(const struct pl_plan *plan, const char *path)

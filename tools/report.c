@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "output.h"
 #include "report.h"
 
 #define DEFAULT_OUTPUT "ftkit-report.html"
@@ -74,44 +75,19 @@ static bool is_input(const struct rp_log *log, const char *path)
     return false;
 }
 
-/* The page is written under another name first: a failure leaves no half page. */
 static int write_page(const struct rp_log *log, const char *path)
 {
-    char *tmp = NULL;
+    struct ftk_output out;
     if (strcmp(path, "-") == 0) {
         ftk_rp_page(log, stdout);
         return TOOL_OK;
     }
-    if (strncmp(path, "/dev/", 5) == 0)
-        tmp = strdup(path); /* such a file cannot be renamed */
-    else if (asprintf(&tmp, "%s.tmp", path) < 0)
-        tmp = NULL;
-    FILE *f = tmp ? fopen(tmp, "we") : NULL;
-    if (!f) {
-        int code = cannot_write(path);
-        free(tmp);
-        return code;
+    bool good = ftk_output_begin(&out, path);
+    if (good) {
+        ftk_rp_page(log, out.f);
+        good = ftk_output_end(&out, true);
     }
-    ftk_rp_page(log, f);
-    bool good = fflush(f) == 0 && !ferror(f);
-    int err = errno;
-    if (fclose(f) != 0 && good) {
-        good = false;
-        err = errno;
-    }
-    if (good && strcmp(tmp, path) != 0 && rename(tmp, path) != 0) {
-        good = false;
-        err = errno;
-    }
-    int code = TOOL_OK;
-    if (!good) {
-        if (strcmp(tmp, path) != 0)
-            (void)unlink(tmp);
-        errno = err;
-        code = cannot_write(path);
-    }
-    free(tmp);
-    return code;
+    return good ? TOOL_OK : cannot_write(path);
 }
 
 /* What the user must know of the input, on standard error. */

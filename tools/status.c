@@ -16,6 +16,7 @@
 
 #include "core/config.h"
 #include "detect/watch_page.h"
+#include "output.h"
 #include "set/status_file.h"
 #include "sets.h"
 #include "store/finished.h"
@@ -317,22 +318,15 @@ static void print_all(FILE *out, const struct request *q, const struct status *a
 /* Replace the file of -o.  An exit code. */
 static int write_output(const struct request *q, const struct status *all, size_t n)
 {
-    char tmp[FTK_PATH_MAX];
-    int len = snprintf(tmp, sizeof tmp, "%s.%ld.tmp", q->output, (long)getpid());
-    errno = ENAMETOOLONG;
-    FILE *f = len < (int)sizeof tmp ? fopen(tmp, "we") : NULL;
-    bool bad = !f;
-    if (f) {
-        print_all(f, q, all, n);
-        bad = ferror(f) != 0;
-        bad = fclose(f) != 0 || bad || rename(tmp, q->output) != 0;
+    struct ftk_output out;
+    bool good = ftk_output_begin(&out, q->output);
+    if (good) {
+        print_all(out.f, q, all, n);
+        good = ftk_output_end(&out, true);
     }
-    if (!bad)
-        return TOOL_OK;
-    ftk_tool_say("%s: %s", q->output, strerror(errno));
-    if (f)
-        unlink(tmp);
-    return TOOL_FAIL;
+    if (!good)
+        ftk_tool_say("%s: %s", q->output, strerror(errno));
+    return good ? TOOL_OK : TOOL_FAIL;
 }
 
 /* Look once; *running: a job is. */
