@@ -17,6 +17,11 @@
  *   - a replay of set-up repeats the outcomes of set-up
  *
  * Not here: the ways to other nodes (t_relay), and replicas that follow a leader. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "t_det_program.h"
 
 #include "log/base/figures.h"
@@ -472,9 +477,43 @@ static void programs(void **state)
     step_many(RUNS, run);
 }
 
+/* A file of determinants with the name of a peer's is taken if the peer's user has made it. */
+static void of_this_user(void **state)
+{
+    enum { EPOCH = 65536 };
+    struct {
+        struct ftk_det_head head;
+        struct ftk_det list[2];
+    } file = { .head = { .magic = FTK_DET_MAGIC, .epoch_id = EPOCH, .n = 2 } };
+    const long ids[RANKS] = { 0, 1, 0, 0 };
+    const int peer = 1;
+    char name[112];
+    size_t n;
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* one user cannot be two */
+    ctx.job = (uint64_t)getpid();
+    ftk_log.ctx = &ctx;
+    ftk_log.line.count = 0;
+    ftk_det_installed(EPOCH);
+    for (int foreign = 0; foreign < 2; foreign++) {
+        ftk_det_name_of(peer, ids[peer], 0, name, sizeof name);
+        const int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        assert_true(fd >= 0 && write(fd, &file, sizeof file) == (ssize_t)sizeof file);
+        assert_int_equal(fchown(fd, foreign ? 65533 : 0, 0), 0);
+        assert_int_equal(ftk_det_peers(&peer, ids, 1), FTKIT_OK);
+        assert_int_equal(ftk_det_of(0, &n) == NULL, foreign);
+        assert_int_equal(n, foreign ? 0 : 2);
+        assert_int_equal(ftk_det_peers(NULL, NULL, 0), FTKIT_OK);
+        assert_int_equal(shm_unlink(name), 0);
+        assert_int_equal(close(fd), 0);
+    }
+    ftk_det_installed(0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(late_cancel), cmocka_unit_test(programs),
-        cmocka_unit_test(set_ups) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(of_this_user),
+        cmocka_unit_test(late_cancel), cmocka_unit_test(programs), cmocka_unit_test(set_ups) };
     return cmocka_run_group_tests_name("determinants", tests, open_page, close_page);
 }
