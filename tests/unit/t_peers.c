@@ -46,6 +46,7 @@ static void memory_by_partners(void **state)
         assert_true(all > 20000);
         assert_true((size_t)ftk_peers.room * sizeof *ftk_peers.list < 1000);
         ftk_part_peers.close();
+        assert_int_equal(ftk_peers_count(), 0); /* as a spare, which has no table */
     }
 }
 

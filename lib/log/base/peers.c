@@ -60,7 +60,7 @@ int ftk_peers_count(void)
     struct ftk_peers *t = &ftk_peers;
     if (t->all)
         return t->n;
-    if (!t->sorted)
+    if (!t->sorted && t->nlist > 0) /* a spare closes the log without a list */
         qsort(t->list, (size_t)t->nlist, sizeof *t->list, rising);
     t->sorted = true;
     return t->nlist;
