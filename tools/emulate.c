@@ -84,7 +84,9 @@ static int write_hosts(const struct ftk_run *r, const char *path)
         fprintf(out, "127.0.0.1 ftnode%d\n", i);
     if (in)
         fclose(in);
-    if (!out || ferror(out) || fclose(out) != 0) {
+    bool bad = !out || ferror(out) != 0;
+    bad |= out && fclose(out) != 0;
+    if (bad) {
         ftk_run_say("cannot write %s: %s", path, strerror(errno));
         return TOOL_FAIL;
     }
