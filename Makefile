@@ -18,10 +18,10 @@
 #   make fuzz       FUZZ_S=30 seconds per reader of foreign bytes (needs clang)
 #   make site       the documentation as a site in build/site (needs mkdocs)
 #
-# MPI_HOME=, or MPICC= and MPIFC=, choose an MPI; PYTHON= a Python; BUILD= another build directory; SAN=1 sanitizers;
-# V=1 shows the commands; WITH_PMEM=no, WITH_METIS=no and WITH_JANSSON=no leave these libraries out.
+# MPI_HOME=, or MPICC= and MPIFC=, choose an MPI; PYTHON= a Python; BUILD= another build directory; SAN=1 sanitizers,
+# in build-san; V=1 shows the commands; WITH_PMEM=no, WITH_METIS=no and WITH_JANSSON=no leave these libraries out.
 
-BUILD ?= build
+BUILD ?= $(if $(filter 1,$(SAN)),build-san,build)
 PREFIX ?= /usr/local
 # of the libraries, below PREFIX
 LIBDIR ?= lib
@@ -83,6 +83,8 @@ ifeq ($(SAN),1)
 SAN_OPT ?= -O0 -g1
 CC_OPT := $(SAN_OPT) -fsanitize=address,undefined -fno-omit-frame-pointer \
     -fno-sanitize-recover=undefined -Wno-format-truncation -Wno-maybe-uninitialized
+# a set has the variables of a program of SHMEM as one piece of memory: no red zones between them
+SHMEM_CFLAGS := $(if $(findstring clang,$(FTKIT_CC)),-mllvm -asan-globals=0,--param asan-globals=0)
 endif
 # the wrapper's compiler can be changed: FTKIT_CC=clang
 ifneq ($(FTKIT_CC),)
@@ -481,7 +483,7 @@ $(BUILD)/mpi/%: tests/mpi/%.c $(BUILD)/handles.o $(BUILD)/state.o $(BUILD)/state
 # with the shared libraries, as programs of SHMEM have to be
 define build_shmem
 	@$(say) mkdir -p $(@D)
-	$(MPICC) $(CFLAGS_ALL) -Ibindings/shmem -no-pie -MMD -MP -o $@ $< -L$(BUILD) \
+	$(MPICC) $(CFLAGS_ALL) $(SHMEM_CFLAGS) -Ibindings/shmem -no-pie -MMD -MP -o $@ $< -L$(BUILD) \
 	    -Wl,-rpath,$(abspath $(BUILD)) -lftkit_shmem -Wl,--push-state,--no-as-needed -lftkit_mpi \
 	    -Wl,--pop-state -lftkit $(LDFLAGS)
 endef

@@ -107,7 +107,14 @@ my @two = (faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]);
 my $fewer = "ftkit: error: context default: rank 0: set 19 in memory is of 3 ranks, not 4, and there are no files: x\n";
 my $given_up = "ftkit: context default: repaired in 5.1 ms (x): 0 ranks replaced, 1 given up, 0 spares left\n";
 my %shrunk = (relaunch => 1, config => { %{ $plain{config} }, 'recover.supply' => 'spare, shrink, end' });
+my $asan = "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x6 at pc 0x5\n    #0 0x55 in ftk_x lib/x.c:1\n";
+my $segv = "==7==ERROR: AddressSanitizer: SEGV on unknown address\n    #0 0x7f in era_mark_process_failed (libmpi.so)\n";
+my $ubsan = "lib/x.c:7:3: runtime error: signed integer overflow\n";
+my $lsan = "==7==ERROR: LeakSanitizer: detected memory leaks\n";
 for my $red (
+    ['sanitizer', { reports => [$asan] }], ['sanitizer', { reports => [$ubsan] }], ['sanitizer', { reports => [ '', $lsan ] }],
+    ['sanitizer', { reports => [ $segv, $asan ] }], ['sanitizer', { log => $ubsan }], ['sanitizer', { log => "$asan$lost" }],
+    ['sanitizer', { log => "$ubsan$segv" }], ['sanitizer', { rc => 124, reports => [$asan] }], ['sanitizer', { log => "$segv$asan" }],
     ['needless stop', { rc => 2, results => [''], log => $fewer }, %shrunk],
     ['needless stop', { rc => 2, results => [''], log => "$given_up$fewer" }, %shrunk, config => $plain{config}],
     ['needless stop', { rc => 2, results => [''], log => "$given_up$fewer" }, %shrunk,
@@ -167,6 +174,12 @@ for my $allowed (
     my $got = verdict($run, %case)->{verdict};
     is($got, $want, "the judge: $want");
     ok(!Judge::is_red($got), '... is allowed');
+}
+is(verdict({ reports => [$asan] })->{detail}, (split(/\n/, $asan))[0] . ', ftk_x', '... with the function of a report');
+{
+    my $known = verdict({ reports => [$segv] });
+    is($known->{verdict}, 'right', 'the judge: a report of a known crash of Open MPI is this crash');
+    is(scalar(@{ $known->{crashes} }), 1, '... and is counted');
 }
 is_deeply([Judge::crashes("[h:1] [ 3] libmpi.so(era_mark_process_failed+0x1)\n")],
     ['agreement with a dead member (era_mark_process_failed)'], 'the judge: a crash of Open MPI is known by its stack');

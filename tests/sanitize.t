@@ -6,9 +6,11 @@
 use strict;
 use warnings;
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/lib", "$FindBin::Bin/campaign";
 use FtkitLog;
 use FtkitTest;
+use Judge;
+use Runner;
 use Test::More;
 
 my $ulfm = ($ENV{MPI_KIND} // 'ulfm') eq 'ulfm';
@@ -35,6 +37,34 @@ if (!(builds('builds', 1800,
 system("printf 'int main(void) { return 0; }' | cc -fsanitize=address -x c - -o $san/empty");
 my $leaks = system("$san/empty >/dev/null 2>&1") == 0; # not where processes are traced
 note('no leak checks: LeakSanitizer cannot run here') if !$leaks;
+
+# a campaign with SAN=1 sees what a process has done
+ok(Runner::sanitized("$san/empty") && !Runner::sanitized(), 'a campaign knows a build with sanitizers');
+write_file("$san/planted.c", <<'PLANTED');
+#include <limits.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    volatile int most = INT_MAX;
+    char *volatile p = malloc(4);
+    if (argc > 2) most += argc;
+    if (argc < 2) p[argc + 3] = 1;
+    p = argv[0];
+    return 0;
+}
+PLANTED
+ok(system("cc -fsanitize=address,undefined -fno-sanitize-recover=undefined -o $san/planted $san/planted.c") == 0,
+    '... a program with planted errors');
+for my $planted ([qr/AddressSanitizer: heap-buffer-overflow .*, main/], [ qr/:\d+: runtime error: signed integer overflow/, 1, 2 ],
+    $leaks ? [ qr/LeakSanitizer: detected memory leaks/, 1 ] : ())
+{
+    my ($like, @args) = @$planted;
+    my $work = scratch() . '/planted' . @args;
+    mkdir $work or die "$work: $!\n";
+    local %ENV = (%ENV, Runner::sanitizers({ number => 8, faults => ['x'] }, $work));
+    isnt(system("$san/planted @args >$work/log 2>&1"), 0, '... it ends with an error');
+    like(Judge::sanitizer({ reports => Runner::reports($work) }, slurp("$work/log")), $like, '... which the judge sees');
+}
 
 @ENV{qw(OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM)} = (1, 1) if $> == 0;
 $ENV{LSAN_OPTIONS} = "suppressions=$top/tests/lsan.supp:print_suppressions=0";

@@ -7,7 +7,7 @@ use warnings;
 use Exporter 'import';
 use FtkitTest qw(died_at_end);
 
-our @EXPORT_OK = qw(judge crashes reasons);
+our @EXPORT_OK = qw(judge crashes reasons sanitizer);
 
 # Stops that docs/limits.md, log.md and replicas.md have, by the words of their lines.
 my @reasons = (
@@ -35,6 +35,7 @@ my @known = (
     ['the runtime frees a wrong pointer (pmix_server_dyn.c)' => 
         qr/free\(\): invalid pointer.*(?:prterun|prted|pmix_server)|pmix_server_dyn/s],
     ['the runtime crashes' => qr/(?:prterun|prted)\S* .*(?:Segmentation fault|Aborted)|\[prterun-[^\]]*\].*Signal: /],
+    ['a spawned process without a topology (pmix_gds_shmem2_fetch)' => qr/pmix_gds_shmem2_fetch/],
     ['a process cannot reach the runtime (PMIx_Init)' => qr/PMIx_Init.*(?:timeout|unreach)/i],
 );
 
@@ -44,6 +45,22 @@ sub known_crashes { return @known }
 sub crashes {
     my ($log) = @_;
     return map { $_->[0] } grep { $log =~ $_->[1] } @known;
+}
+
+# The first report of a sanitizer that no known crash of Open MPI explains: its first line, and the first
+# functions of its stack; or ''.  AddressSanitizer and LeakSanitizer have a file for each process, UBSan writes
+# to the log; Open MPI is built without it.
+my $report = qr/^.*(?:ERROR: \w+Sanitizer:|:\d+: runtime error:).*$/m;
+
+sub sanitizer {
+    my ($r, $log) = @_;
+    for my $text (map { split(/(?=$report)/) } @{ $r->{reports} // [] }, $log) {
+        my ($line) = $text =~ /($report)/ or next;
+        next if $line !~ /runtime error:/ && crashes($text);
+        my @functions = $text =~ /^\s*#\d+ 0x\w+ in (\S+)/mg;
+        return join(', ', $line, splice(@functions, 0, 4));
+    }
+    return '';
 }
 
 # Reasons that the loss of one process, or of one node, is none for.  A spawn can hang (docs/limits.md).
@@ -109,16 +126,18 @@ my $differs = qr/^(.*(?:is not what it was|does not take the same course|in the 
 my $refusal = qr/^ftkit: error: (?:process \d+: |rank \d+: )?((?:unknown|configuration|.* needs |cannot begin).*)$/m;
 
 # Judge a run.  Returns { verdict, detail, repairs, relaunches, crashes }: right, "stop: REASON" and refused
-# are no failures; the others are "hang", "crash", "wrong result", "lying exit code", "stop without a reason",
-# "needless stop", "difference", "leftover".
+# are no failures; the others are those of reds().
 sub judge {
     my ($c, $r, $want) = @_;
     my $log = $r->{log} =~ tr/\0//dr;
     # a line that was in no file yet is lost, and the job has to start again
     my $differences = $log =~ s/^.*record of its set-up could not be read.*\n//gmr;
+    my @crashes = crashes(join("\n", $log, @{ $r->{reports} // [] }));
     my %j = (repairs => scalar(() = $log =~ /^ftkit: .*repaired in /mg),
-        relaunches => scalar(() = $log =~ /^ftkit run: .*relaunching/mg), crashes => [crashes($log)]);
+        relaunches => scalar(() = $log =~ /^ftkit run: .*relaunching/mg), crashes => \@crashes);
     my $end = sub { return { %j, verdict => $_[0], detail => ($_[1] // '') =~ s/\s+/ /gr } };
+    my $found = sanitizer($r, $log);
+    return $end->('sanitizer', $found) if $found ne '';
     return $end->('hang', sprintf('%.0f s', $r->{seconds})) if $r->{rc} == 124 || $log =~ /^guard: [\d.]+ s are over/m;
     return $end->('crash', $1) if !@{ $j{crashes} } && $log =~ $crash;
     my $same = !grep { $_ ne $want } @{ $r->{results} };
@@ -151,8 +170,8 @@ sub judge {
 
 # The verdicts that are failures.
 sub reds {
-    return ('hang', 'crash', 'wrong result', 'lying exit code', 'stop without a reason', 'needless stop', 'difference',
-        'leftover', 'no undisturbed run');
+    return ('sanitizer', 'hang', 'crash', 'wrong result', 'lying exit code', 'stop without a reason', 'needless stop',
+        'difference', 'leftover', 'no undisturbed run');
 }
 
 sub is_red { my ($verdict) = @_; return $verdict !~ /^(?:right|refused$|stop: )/ }

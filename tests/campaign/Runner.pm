@@ -16,11 +16,33 @@ use JSON::PP qw(decode_json encode_json);
 use Programs;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT_OK = qw(run reference command);
+our @EXPORT_OK = qw(run reference command sanitized sanitizers reports);
 
 my $child = 0; # the job under way
 my $hosts;     # its hosts, where one of them loses its link
 my $own_shm;   # whether jobs have a /dev/shm of their own
+
+# Whether a program, by default those of the build, has the sanitizers (SAN=1).
+my %sanitized;
+sub sanitized {
+    my $program = $_[0] // build() . '/ftkit';
+    return $sanitized{$program} //= slurp($program) =~ /__asan_init/ ? 1 : 0;
+}
+
+# Settings of the sanitizers: each process writes reports to a file of its own, but UBSan, which writes to
+# the log.  Leaks are looked for in one case of eight: the whole stacks, which name the call of MPI that a
+# leak comes from, take most of the time.
+sub sanitizers {
+    my ($c, $work) = @_;
+    my $leaks = $c->{number} % 8 == 0 && @{ $c->{faults} } ? 1 : 0;
+    my $path = "log_path=$work/report:verify_asan_link_order=0"; # `ftkit run` preloads libftkit_mpi for replicas
+    return (ASAN_OPTIONS => "$path:detect_leaks=$leaks:fast_unwind_on_malloc=" . (1 - $leaks),
+        UBSAN_OPTIONS => 'print_stacktrace=1',
+        LSAN_OPTIONS => 'print_suppressions=0:suppressions=' . top() . '/tests/lsan.supp');
+}
+
+# What the sanitizers have found in a run: the text of each process.
+sub reports { my ($work) = @_; return [ map { slurp($_) } sort glob("$work/report.*") ] }
 
 # The environment of a case in a directory.
 sub environment {
@@ -31,8 +53,9 @@ sub environment {
     $env{ 'FTKIT_' . uc($_ =~ tr/./_/r) } = $c->{config}{$_} for keys %{ $c->{config} };
     $env{FTKIT_LEVEL_MEMORY_DIRECTORY} = "$work/slots" if ($c->{config}{'level.memory.place'} // '') eq 'file';
     $env{FTKIT_LEVEL_HDF5_DIRECTORY} = "$work/sets" if !$c->{config}{'level.hdf5.enabled'};
-    return (%env, FTKIT_FAULT_LOG => "$work/faults",
-        FTKIT_RECOVER_TIMEOUT => '6s', FTKIT_REPORT_EVENTS => "$work/events", TMPDIR => "$work/tmp",
+    return (%env, sanitized() ? sanitizers($c, $work) : (), FTKIT_FAULT_LOG => "$work/faults",
+        FTKIT_RECOVER_TIMEOUT => sanitized() ? '30s' : '6s', # with sanitizers everything is some times slower
+        FTKIT_REPORT_EVENTS => "$work/events", TMPDIR => "$work/tmp",
         # ranks that wait sleep, so that others can use the cores
         OMPI_MCA_threads_pthreads_yield_strategy => 'nanosleep');
 }
@@ -143,7 +166,8 @@ sub result {
 }
 
 # Run a case for at most so many seconds.  Returns rc, log, results (of each plane), faults that came to
-# pass, seconds, span (from the first event of a rank to the last one), left (files that should not be there).
+# pass, seconds, span (from the first event of a rank to the last one), left (files that should not be there),
+# reports (of sanitizers).
 sub run {
     my ($c, $work, $limit, $span) = @_;
     $own_shm //= nodes_possible();
@@ -181,6 +205,7 @@ sub run {
         span => @times ? $times[-1] - $times[0] : 0,
         results => [ map { result($c, "$work/out" . ($_ ? ".plane$_" : '')) } 0 .. $c->{replicas} - 1 ],
         faults => [split(/\n/, slurp("$work/faults"))], outside => \@outside,
+        reports => reports($work),
         left => [ (map {"TMPDIR/$_"} files_in("$work/tmp")), split(/\n/, slurp("$work/shm")) ] };
 }
 
@@ -191,7 +216,8 @@ sub end {
     return;
 }
 
-# The result of a program without faults, and its time: from a directory of such results, or by a run.
+# The result of a program without faults, and its time: from a directory of such results, or by a run.  A
+# run without a result, or with a report of a sanitizer, gives its log and its reports.
 sub reference {
     my ($c, $kept, $work) = @_;
     my $p = Programs::find($c->{program});
@@ -205,8 +231,9 @@ sub reference {
     make_path($kept);
     my $file = "$kept/$key";
     if (!-s $file) {
-        my $r = run($plain, $work, 120);
-        return { result => '', log => $r->{log} } if $r->{rc} != 0 || $r->{results}[0] eq '';
+        my $r = run($plain, $work, sanitized() ? 360 : 120);
+        return { result => '', log => $r->{log}, reports => $r->{reports} }
+            if $r->{rc} != 0 || $r->{results}[0] eq '' || @{ $r->{reports} };
         write_file("$file.$$", encode_json({ result => unpack('H*', $r->{results}[0]), span => $r->{span} }));
         rename("$file.$$", $file) or die("$file: $!\n");
     }
