@@ -93,7 +93,7 @@ struct ftk_log_line {
 struct ftk_logged_call {
     uint64_t next_event;
     int code;
-    bool at_line; /* ftk_policy_at_line() */
+    int at_line; /* ftk_policy_at_line(); not bool: padding would be sent that nobody has set */
 };
 
 /* The collective calls of ftkit itself since the line, for ranks that make them again
