@@ -124,6 +124,15 @@ int ftk_parts_parse(struct ftk_run *r)
     return 0;
 }
 
+void ftk_parts_free(struct ftk_run *r)
+{
+    for (int i = 0; i < r->nparts; i++)
+        ftk_list_free(&r->parts[i].options);
+    free(r->parts);
+    r->parts = NULL;
+    r->nparts = 0;
+}
+
 int ftk_parts_spares(struct ftk_run *r, int fixed)
 {
     int all = 0;

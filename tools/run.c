@@ -203,6 +203,7 @@ int ftk_run_main(int argc, char **argv)
             ftk_mpirun_show(stdout, &r, 0);
         ftk_kill_end(&r);
         ftk_list_free(&r.extra);
+        ftk_parts_free(&r);
         return rc;
     }
     if (!ftk_mpirun_ulfm())
@@ -235,5 +236,6 @@ int ftk_run_main(int argc, char **argv)
     ftk_list_free(&r.extra);
     ftk_list_free(&r.gone);
     ftk_list_free(&r.slurm);
+    ftk_parts_free(&r);
     return rc;
 }

@@ -133,6 +133,7 @@ bool ftk_run_is_option(const char *arg, const char *name, const char **value);
 /* Read r->program into r->parts; the first one has r->ranks ranks, and then r->ranks becomes the
  * number of all.  0 or an exit code after a message. */
 int ftk_parts_parse(struct ftk_run *r);
+void ftk_parts_free(struct ftk_run *r);
 /* Choose the spares of each program, and set r->spares to the number of all.  fixed: the number
  * that FTKIT_SPARES_COUNT demands, -1: none.  0 or an exit code after a message. */
 int ftk_parts_spares(struct ftk_run *r, int fixed);
