@@ -348,7 +348,7 @@ sub fortran
     for my $name (@$log, @$refuse) {
         my $f = $function->{$name};
         my $short = $name =~ s/^MPI_//r;
-        next if $f->{type} ne 'int' || $short =~ /_[cf]2[cf]/; # Fortran does not have them
+        next if $f->{type} ne 'int' || $short =~ /_(?:[cf]2[cf]|toint)/; # not in Fortran
         next if $short =~ /^(?:Comm|Win)_get_attr$/; # by hand, see $keys
         my $is_log = grep { $_ eq $name } @$log;
         my $text = $is_log ? logged($short, $f, $wrapped)

@@ -88,21 +88,45 @@ MPI_Fint MPI_Comm_c2f(MPI_Comm comm);
 MPI_Fint PMPI_Comm_c2f(MPI_Comm comm);
 int MPI_Pcontrol(const int level, ...);
 int PMPI_Pcontrol(const int level, ...);
+int MPI_Comm_toint(MPI_Comm comm);
+int PMPI_Comm_toint(MPI_Comm comm);
+int MPI_Request_toint(MPI_Request request);
+int PMPI_Request_toint(MPI_Request request);
+MPI_Request MPI_Request_fromint(int request);
+MPI_Request PMPI_Request_fromint(int request);
+int MPI_Type_size_x(MPI_Datatype datatype, MPI_Count *size);
+int PMPI_Type_size_x(MPI_Datatype datatype, MPI_Count *size);
+int MPI_Type_get_extent_x(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent);
+int PMPI_Type_get_extent_x(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent);
+int MPI_Type_get_extent_c(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent);
+int PMPI_Type_get_extent_c(MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent);
 END
 ($rc, $out) = wrappers($new, $table);
 is($out, '', 'another header');
-my ($calls, $wrap, $pmpi) = map { slurp("$tmp/gen/$_") } qw(mpi_calls.h wrap.c pmpi.h);
+my ($calls, $wrap, $pmpi, $log, $fortran) = map { slurp("$tmp/gen/$_") }
+    qw(mpi_calls.h wrap.c pmpi.h mpi_calls.c wrap_fortran.c);
 like($calls, qr/^int ftk_mpi_Send\(const void \*a1, int a2, MPI_Datatype a3, int a4, int a5, MPI_Comm a6\);$/m,
     'parameters without names get some');
 like($wrap, qr/calls->Send\(a1, a2, a3, a4, a5, a6\)/, '... and are passed on');
 unlike("$calls$wrap", qr/Group_range_incl/, 'what passes has no wrapper');
 like($wrap, qr/calls->refuse\("MPI_Send_c", comm\)/, 'large counts of what is logged are refused');
-my @defines = $pmpi =~ /^#define (MPI_\w+ PMPI_\w+)$/mg;
-is("@defines", join(' ', map {"MPI_$_ PMPI_$_"} qw(Group_range_incl Group_range_incl_c Pcontrol Send Send_c)),
-    'macros are left alone');
+my @defines = grep { !/_x / } $pmpi =~ /^#define (MPI_\w+ PMPI_\w+)$/mg;
+is("@defines", join(' ', map {"MPI_$_ PMPI_$_"} qw(Comm_toint Group_range_incl Group_range_incl_c Pcontrol
+    Request_fromint Request_toint Send Send_c Type_get_extent_c)), 'macros are left alone');
 @defines = $pmpi =~ /^#define (PMPI_\w+ ftk_mpi_real\.\w+)$/mg;
-is("@defines", join(' ', map {"PMPI_$_ ftk_mpi_real.$_"} qw(Send Send_c)),
+is("@defines", join(' ', map {"PMPI_$_ ftk_mpi_real.$_"} qw(Request_fromint Request_toint Send Send_c)),
     '... and what the layer defines is called past it');
+like($pmpi, qr/^#define ${_}MPI_Type_get_extent_x PMPI_Type_get_extent_c$/m,
+    "an old name has the new one, where there is one: ${_}MPI") for '', 'P';
+like($pmpi, qr/^#define MPI_Type_size_x PMPI_Type_size_x$/m, '... else its own');
+my %fortran_of = (toint => 'c2f', fromint => 'f2c');
+for (sort keys %fortran_of) {
+    like($log, qr/^static \S+ i_Request_$_\(.*\n\{\n    return \(\S+\)ftk_mpi_Request_$fortran_of{$_}\(request\);\n\}/m,
+        "the integer of a handle is its handle in Fortran: $_");
+    is(() = $log =~ /^    \.Request_$_ = i_Request_$_,$/mg, 2, '... for one thread, and for several');
+    like($wrap, qr/^    return calls->Request_$_\(request\);$/m, '... and no error code');
+}
+unlike($fortran, qr/int_/i, '... which Fortran does not have');
 
 my $before = (stat "$tmp/gen/pmpi.h")[9];
 utime 1, 1, "$tmp/gen/pmpi.h";
@@ -142,7 +166,7 @@ is(join(' ', grep { !/^(?:PMPI|ompi)_|^(?:free|malloc|realloc|dlsym|strncat|__st
 
 # Fortran's names of the same functions, and of what C does not have; the MPI's own are not
 # needed where there is no Fortran
-my @bound = map { lc } grep { !/_[cf]2[cf]$/ } @want;
+my @bound = map { lc } grep { !/_(?:[cf]2[cf]|(?:to|from)int)$/ } @want;
 my @forms = map { ("${_}_", $_, "${_}__", uc, "${_}_f08_") }
     @bound, map {"mpi_${_}_cptr"} qw(alloc_mem win_allocate win_allocate_shared win_shared_query);
 is(join(' ', grep { /^mpi_|^MPI_[A-Z_0-9]+$/ } symbols('-D --defined-only', $so)),

@@ -86,10 +86,10 @@ static void facts(void)
 static void expect_hint(MPI_Win win, const char *key, const char *want)
 {
     char value[MPI_MAX_INFO_VAL + 1] = "";
-    int flag;
+    int flag, room = sizeof value;
     MPI_Info info;
     OK(MPI_Win_get_info(win, &info));
-    OK(MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &flag));
+    OK(MPI_Info_get_string(info, key, &room, value, &flag));
     OK(MPI_Info_free(&info));
     TRUE(flag && strcmp(value, want) == 0);
 }

@@ -16,6 +16,12 @@
 #include "check.h"
 #include "ftkit.h"
 
+/* of MPI 5: NULL where the MPI does not have them */
+extern __attribute__((weak)) int MPI_Request_toint(MPI_Request request);
+extern __attribute__((weak)) MPI_Request MPI_Request_fromint(int request);
+extern __attribute__((weak)) int MPI_Message_toint(MPI_Message message);
+extern __attribute__((weak)) MPI_Message MPI_Message_fromint(int message);
+
 static int told; /* calls of the error handler */
 
 static int class_of(int rc)
@@ -89,6 +95,8 @@ static void messages(MPI_Comm comm)
     TRUE(q == MPI_REQUEST_NULL);
     OK(MPI_Irecv(x, 1, MPI_DOUBLE, MPI_ANY_SOURCE, 78, comm, &q));
     TRUE(MPI_Request_f2c(MPI_Request_c2f(q)) == q);
+    if (MPI_Request_toint)
+        TRUE(MPI_Request_fromint(MPI_Request_toint(q)) == q);
     OK(MPI_Cancel(&q));
     OK(MPI_Wait(&q, MPI_STATUS_IGNORE));
     TRUE(MPI_Message_f2c(MPI_Message_c2f(MPI_MESSAGE_NO_PROC)) == MPI_MESSAGE_NO_PROC);
@@ -98,6 +106,8 @@ static void messages(MPI_Comm comm)
     OK(MPI_Send(x, 0, MPI_DOUBLE, self, 9, comm));
     OK(MPI_Mprobe(self, 9, comm, &found, MPI_STATUS_IGNORE));
     TRUE(MPI_Message_f2c(MPI_Message_c2f(found)) == found);
+    if (MPI_Message_toint)
+        TRUE(MPI_Message_fromint(MPI_Message_toint(found)) == found);
     OK(MPI_Mrecv(x, 0, MPI_DOUBLE, &found, MPI_STATUS_IGNORE));
 }
 

@@ -47,6 +47,9 @@ int ftk_mpi_crowded(MPI_Comm comm)
 
 /* ---- questions ----------------------------------------------------------------------- */
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* MPI_HOST is old in MPI 4.1 */
+
 /* The MPI keeps the attributes that it defines on MPI_COMM_WORLD and on its duplicates.  The handle
  * of a virtual communicator is no such duplicate: the log takes them from MPI_COMM_WORLD. */
 int ftk_mpi_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag)
@@ -71,6 +74,7 @@ int ftk_mpi_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag)
             return PMPI_Comm_get_attr(MPI_COMM_WORLD, keyval, value, flag);
     return PMPI_Comm_get_attr(comm, keyval, value, flag);
 }
+#pragma GCC diagnostic pop
 
 int ftk_mpi_Comm_size(MPI_Comm comm, int *size)
 {

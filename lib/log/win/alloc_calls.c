@@ -20,9 +20,9 @@ static uintptr_t wanted(MPI_Info info)
 {
     const unsigned long long page = (unsigned long long)sysconf(_SC_PAGESIZE);
     char text[32], *end;
-    int found = 0;
+    int found = 0, room = sizeof text;
     if (info == MPI_INFO_NULL
-        || PMPI_Info_get(info, "ftkit.address", sizeof text - 1, text, &found) != MPI_SUCCESS
+        || PMPI_Info_get_string(info, "ftkit.address", &room, text, &found) != MPI_SUCCESS
         || !found)
         return 0;
     errno = 0;
