@@ -129,8 +129,9 @@ logs('one payload for many receivers', { name => 'hub', steps => 10, args => [ '
     [0], fault => 'app.mid:0:7:kill', env => { FTKIT_LOG_TEAMS => 'rank', FTKIT_CHECKPOINT_PERIOD => '8 calls' });
 logs('helpers in a replay', { name => 'units', steps => 28, args => [ '-m', 'hydro', '-n', 28 ] }, [1],
     fault => 'app.mid:1:17:kill', env => { FTKIT_LOG_TEAMS => 'rank', FTKIT_LOG_HELPERS => 8 });
-logs("windows, $_", { name => 'windows', steps => 40, args => [ '-m', $_ ] }, [0 .. 3], any => 1,
-    fault => 'app.mid:1:17:kill', env => { FTKIT_LOG_TEAMS => 'all' }) for qw(fence locks);
+my %all = (env => { FTKIT_LOG_TEAMS => 'all' }); # locks need one team, also in the undisturbed run
+logs("windows, $_", { name => 'windows', steps => 40, args => [ '-m', $_ ], %all }, [0 .. 3], any => 1,
+    fault => 'app.mid:1:17:kill', %all) for qw(fence locks);
 logs('windows of teams', { name => 'windows', steps => 40, args => [ '-m', 'pscw' ] }, [0, 1], fault => 'app.mid:1:17:kill');
 
 # ---- replicas, fewer ranks, files, a device, OpenSHMEM --------------------------------------------
