@@ -60,7 +60,8 @@ static void use(MPI_Comm comm, int weight)
                (rank + size - 1) % size, 3, comm, MPI_STATUS_IGNORE)
                != MPI_SUCCESS)
         return;
-    s.value = (int64_t)foreign_mix((uint64_t)(sum + got * weight), (uint64_t)rank);
+    s.value =
+        (int64_t)foreign_mix((uint64_t)sum + (uint64_t)got * (uint64_t)weight, (uint64_t)rank);
 }
 
 static void step(struct foreign *f)
