@@ -185,10 +185,9 @@ void ftk_say_plan(const struct ftkit_ctx *ctx)
     say_need(ctx, need, sizeof need);
     ftk_report(FTKIT_INFO, "context %s: %d rank%s, %d spare%s%s, %s; %s; memory survives %s",
         ctx->cfg.name, ctx->nranks, FTK_S(ctx->nranks), ctx->nspares, FTK_S(ctx->nspares), need,
-        ftk_supply_is_end(ctx->cfg.supply, ctx->cfg.nsupply) || ctx->mode == FTKIT_MODE_RESTART
-            ? "restart only"
-        : ctx->mode == FTKIT_MODE_TEAM ? "repair in the job by teams"
-                                       : "repair in the job",
+        ctx->mode == FTKIT_MODE_RESTART ? "restart only"
+        : ctx->mode == FTKIT_MODE_TEAM  ? "repair in the job by teams"
+                                        : "repair in the job",
         ctx->cfg.h5_enabled ? "files survive the loss of the job" : "no files", survives);
     if (alone > 0)
         ftk_report(FTKIT_WARNING,

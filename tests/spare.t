@@ -56,12 +56,6 @@ my @two = prepared('two failures', told => 2, spares => 2, faults => 2,
     fault => 'app.mid:1:12:kill,app.mid:0:20:kill');
 cmp_ok(scalar(@two), '>=', 2, '... each spare has prepared memory');
 
-# a job that replaces no rank does not use its spare either
-my $ends = job(n => 4, spares => 1, env => { %memory, FTKIT_RECOVER_SUPPLY => 'end' }, fault => 'app.mid:1:12:kill');
-ok($ends->{rc} != 0 && $ends->{log} =~ /1 of 4 ranks lost, 1 spare left: the job has to be relaunched/
-        && $ends->{log} =~ /1 spare, restart only; / && $ends->{log} !~ /repaired in/, 'recover.supply = end: the spare stays a spare')
-    or diag($ends->{log});
-
 # at any moment: a rank, or first a spare and then a rank
 for my $i (1 .. $count) {
     my $rank = int(rand(4));

@@ -341,8 +341,8 @@ static const struct key keys[] = {
         "which then takes longer." },
     { "recover", "supply", AT(supply), SUPPLY, "spare, spawn, end",
         "some of spare, spawn, shrink, end; each once, end last",
-        "How lost ranks are replaced: by spares first, then in this order. With end alone no rank "
-        "is replaced, and the job ends; no shrink with log.enabled." },
+        "How lost ranks are replaced: by spares first, then in this order; no shrink with "
+        "log.enabled." },
     { "recover", "start", AT(start), START, "newest",
         "newest, fresh, older, continue or the number of a set",
         "What a job starts from: its newest usable set, but not with other arguments than those "

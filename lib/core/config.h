@@ -28,12 +28,6 @@ enum ftk_map { FTK_MAP_PAIR, FTK_MAP_RING };
 enum ftk_incremental { FTK_INCREMENTAL_AUTO, FTK_INCREMENTAL_OFF, FTK_INCREMENTAL_ON };
 enum ftk_supply { FTK_SUPPLY_SPARE, FTK_SUPPLY_SPAWN, FTK_SUPPLY_SHRINK, FTK_SUPPLY_END };
 #define FTK_SUPPLY_STEPS 4
-
-/* Whether no lost rank is replaced, by no spare either: recover.supply = end. */
-static inline bool ftk_supply_is_end(const int *supply, int steps)
-{
-    return steps > 0 && supply[0] == FTK_SUPPLY_END;
-}
 enum ftk_line { FTK_LINE_TOGETHER, FTK_LINE_APART };
 enum ftk_outputs { FTK_OUTPUT_FIRST, FTK_OUTPUT_ALL };
 enum ftk_compared { FTK_COMPARED_REGIONS, FTK_COMPARED_MESSAGES };

@@ -208,17 +208,12 @@ static void end_without(const struct ftk_facts *f, struct ftk_plan *p, int progr
             lost, FTK_S(lost), program);
 }
 
-/* Decide by recover.supply on the lost ranks of a program for which there is no spare, or on all
- * lost ranks where none is replaced (at the opening, where no rank lives, spares take ranks in any
- * case).  Return 1 if the plan is decided: processes are spawned, or the job ends; 0: go on with
- * the processes that are there. */
+/* Decide by recover.supply on the lost ranks of a program for which there is no spare.  Return 1 if
+ * the plan is decided: processes are spawned, or the job ends; 0: go on with the processes that are
+ * there. */
 static int supply(const struct ftk_facts *f, struct ftk_plan *p, int program)
 {
     int lost = 0, lacking = lacks(f, program, &lost);
-    if (lost > 0 && f->nlive > 0 && ftk_supply_is_end(f->rules->supply, f->rules->nsupply)) {
-        end_without(f, p, program, lost);
-        return 1;
-    }
     for (int i = 0; lacking > 0 && i < f->rules->nsupply; i++) {
         switch (f->rules->supply[i]) {
         case FTK_SUPPLY_SPAWN:

@@ -96,8 +96,7 @@ enum way { RELAUNCH, WHOLE, FEWER };
  * assumed to have the callback for it. */
 static enum way way_of(const struct ftk_world *w, int loss, int lost, int spares)
 {
-    if (ftk_world_ends(w, loss) || lost == w->nranks
-        || (lost > 0 && ftk_supply_is_end(w->cfg->supply, w->cfg->nsupply)))
+    if (ftk_world_ends(w, loss) || lost == w->nranks)
         return RELAUNCH;
     if (lost <= spares)
         return WHOLE;

@@ -240,7 +240,7 @@ void ftk_files_close(struct ftkit_ctx *ctx)
  * no rank is replaced. */
 int ftk_files_check_loop(struct ftkit_ctx *ctx)
 {
-    if (ctx->mode != FTKIT_MODE_GLOBAL || ftk_supply_is_end(ctx->cfg.supply, ctx->cfg.nsupply))
+    if (ctx->mode != FTKIT_MODE_GLOBAL || ctx->cfg.supply[0] == FTK_SUPPLY_END)
         return FTKIT_OK;
     for (int i = 0; i < ctx->regions.n; i++) {
         const struct ftk_region *r = &ctx->regions.list[i];
