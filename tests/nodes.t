@@ -91,6 +91,17 @@ SKIP: {
         run => \@here, like => qr/repaired in/);
     loses('mpirun writes to a lost daemon: repaired in the job', 0, 0, input => 1, env => \%memory,
         run => \@here, like => qr/repaired in/);
+    my $torn = scratch() . '/torn';
+    survives('a connection to a daemon breaks in the middle of a message: repaired in the job', n => 4, spares => 2,
+        faults => 0, timeout => 120, fault => 'app.step:0:25:hold', run => \@here, solver => ['-d', '20', '-s', '60', '-p', 'pid'],
+        env => { %memory, LD_PRELOAD => build() . '/torn.so', FTKIT_TEST_TORN => $torn },
+        like => qr/^torn: .*repaired in/ms, while => sub {
+            my ($work) = @_;
+            await_held($work) or return;
+            write_file($torn, "now\n");
+            my ($pid) = split(' ', slurp("$work/pid.0"));
+            write_file("/proc/$pid/fd/1", ('x' x 1023 . "\n") x 8); # output is a message of the daemon
+        });
     loses('a node is lost, with the log: its team alone rolls back', 3, 1, env => \%causal,
         run => [@here, '--log'], like => qr/rank 3 returns to set \d+, all others go on/);
     survives('a node is lost in ftkit_open, and another one later', spares => 6, run => ['--no-relaunch', '--emulate-nodes', '5'],

@@ -198,7 +198,7 @@ is(sprintf('%04o', (stat("$newest/master.h5"))[2] & 07777), '0640', '... makes f
 
 # ---- planted before a job -----------------------------------------------------------------------------
 
-my $not_used = qr/such a one is not used, as others may have planted it/;
+my $not_used = qr/ftkit does not use it, because another user may have planted it/;
 as_user($others, sub { mkdir("$all/sets/planted.ftkit", 0777); mkdir("$all/sets/bait.ftkit", 0777);
     symlink("$all/sets/bait.ftkit", "$all/sets/link.ftkit"); symlink("$all/sets", "$all/elsewhere"); 0 });
 for my $case ([ 'the directory of the sets', 'planted', "$all/sets", qr/the directory belongs to user $others.*$not_used/ ],

@@ -62,12 +62,12 @@ bool ftk_output_begin(struct ftk_output *o, const char *path)
     return false;
 }
 
-bool ftk_output_end(struct ftk_output *o, bool good)
+bool ftk_output_end(struct ftk_output *o)
 {
     const mode_t mask = umask(0);
     (void)umask(mask);
-    int err = good ? 0 : errno;
-    if (!err && (fflush(o->f) != 0 || ferror(o->f)))
+    int err = 0;
+    if (fflush(o->f) != 0 || ferror(o->f))
         err = errno ? errno : EIO;
     if (!err && o->tmp && fchmod(fileno(o->f), 0666 & ~mask) != 0)
         err = errno;

@@ -18,8 +18,8 @@ struct ftk_output {
  * or a pipe, which cannot be replaced, is written itself.  path must live until the end.  false
  * with errno: nothing is left. */
 bool ftk_output_begin(struct ftk_output *o, const char *path);
-/* Give the file its name and the rights of the umask, if all was written (good).  false with
- * errno: nothing is left of it. */
-bool ftk_output_end(struct ftk_output *o, bool good);
+/* Give the file its name and the rights of the umask.  false with errno: not all could be written,
+ * and nothing is left of the file. */
+bool ftk_output_end(struct ftk_output *o);
 
 #endif

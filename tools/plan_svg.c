@@ -78,7 +78,7 @@ int ftk_pl_write_svg(const char *path, void (*draw)(const void *arg, FILE *out),
     bool good = ftk_output_begin(&out, path);
     if (good) {
         draw(arg, out.f);
-        good = ftk_output_end(&out, true);
+        good = ftk_output_end(&out);
     }
     if (!good)
         ftk_tool_say("--svg %s: %s", ftk_tool_why(path), strerror(errno));

@@ -85,7 +85,7 @@ static int write_page(const struct rp_log *log, const char *path)
     bool good = ftk_output_begin(&out, path);
     if (good) {
         ftk_rp_page(log, out.f);
-        good = ftk_output_end(&out, true);
+        good = ftk_output_end(&out);
     }
     return good ? TOOL_OK : cannot_write(path);
 }

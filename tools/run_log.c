@@ -28,11 +28,8 @@ int ftk_run_log_option(const char *directory)
 void ftk_run_log_open(void)
 {
     const char *directory = getenv("FTKIT_REPORT_EVENTS");
-    const char *access = getenv("FTKIT_CONTEXT_ACCESS"); /* the job checks the word */
-    const int readers = !access                        ? FTK_ACCESS_OWNER
-                        : strcmp(access, "group") == 0 ? FTK_ACCESS_GROUP
-                        : strcmp(access, "all") == 0   ? FTK_ACCESS_ALL
-                                                       : FTK_ACCESS_OWNER;
+    int readers = FTK_ACCESS_OWNER;
+    (void)ftk_config_word_of("context", "access", &readers); /* the job reports a mistake */
     int err = directory ? ftk_event_open(directory, "", readers) : 0;
     if (err)
         ftk_run_say("%s: %s: there is no event log", directory, strerror(err));

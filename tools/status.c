@@ -322,7 +322,7 @@ static int write_output(const struct request *q, const struct status *all, size_
     bool good = ftk_output_begin(&out, q->output);
     if (good) {
         print_all(out.f, q, all, n);
-        good = ftk_output_end(&out, true);
+        good = ftk_output_end(&out);
     }
     if (!good)
         ftk_tool_say("%s: %s", q->output, strerror(errno));

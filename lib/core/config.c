@@ -1288,23 +1288,45 @@ static int load_environment(struct loader *p)
     return FTKIT_OK;
 }
 
-const char *ftk_config_time_of(const char *section, const char *name, double *seconds)
+static const struct key *key_named(const char *section, const char *name)
 {
-    char variable[ENV_NAME_MAX], text[VALUE_MAX];
-    int k = 0;
-    while (strcmp(keys[k].section, section) != 0 || strcmp(keys[k].name, name) != 0)
+    const struct key *k = keys;
+    while (strcmp(k->section, section) != 0 || strcmp(k->name, name) != 0)
         k++;
-    env_name(&keys[k], variable);
+    return k;
+}
+
+/* The text of a key in a job without a file.  Return NULL, or a text about the mistake. */
+static const char *text_without_file(const struct key *k, char text[VALUE_MAX])
+{
+    char variable[ENV_NAME_MAX];
+    env_name(k, variable);
     const char *value = getenv(variable);
     if (!value)
-        value = keys[k].def;
+        value = k->def;
     size_t bytes = strlen(value);
     trim(&value, &bytes);
-    if (bytes >= sizeof text)
+    if (bytes >= VALUE_MAX)
         return "is too long";
     memcpy(text, value, bytes);
     text[bytes] = '\0';
-    return parse_time_key(&keys[k], text, seconds);
+    return NULL;
+}
+
+const char *ftk_config_time_of(const char *section, const char *name, double *seconds)
+{
+    char text[VALUE_MAX];
+    const struct key *k = key_named(section, name);
+    const char *why = text_without_file(k, text);
+    return why ? why : parse_time_key(k, text, seconds);
+}
+
+const char *ftk_config_word_of(const char *section, const char *name, int *value)
+{
+    char text[VALUE_MAX];
+    const struct key *k = key_named(section, name);
+    const char *why = text_without_file(k, text);
+    return why ? why : parse_word(k, text, value);
 }
 
 static int key_at(size_t offset)

@@ -181,6 +181,8 @@ const char *ftk_config_time(const char *text, double *seconds);
 /* The time of a key in a job without a file: its variable, or its default.  The key exists.  Return
  * NULL, or a text about the mistake in the variable. */
 const char *ftk_config_time_of(const char *section, const char *name, double *seconds);
+/* The same for a key whose values are words: the number of the word. */
+const char *ftk_config_word_of(const char *section, const char *name, int *value);
 
 /* Levenshtein distance, case ignored, of the first 96 bytes: for "did you mean". */
 size_t ftk_config_distance(const char *a, const char *b);

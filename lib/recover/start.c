@@ -239,7 +239,7 @@ static int unusable(const struct ftk_config *cfg, const char *below, int err)
             "the %s belongs to user %lu, and this process belongs to user %lu: %s",
             err == ELOOP ? "link" : "directory", (unsigned long)st.st_uid, (unsigned long)geteuid(),
             err == EACCES ? "ask for the right to write there"
-                          : "such a one is not used, as others may have planted it");
+                          : "ftkit does not use it, because another user may have planted it");
         what = users;
     }
     return ftk_fail(FTKIT_ERR_IO,

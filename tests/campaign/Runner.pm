@@ -11,7 +11,7 @@ use Digest::MD5 'md5_hex';
 use Exporter 'import';
 use File::Path qw(make_path remove_tree);
 use FtkitHosts;
-use FtkitTest qw(build events nodes_possible slurp top write_file);
+use FtkitTest qw(build events mpirun_of nodes_possible slurp top write_file);
 use JSON::PP qw(decode_json encode_json);
 use Programs;
 use Time::HiRes qw(sleep time);
@@ -80,13 +80,6 @@ sub command {
         $c->{replicas} > 1 ? ('--replicas', $c->{replicas}) : (), @run, '--',
         build() . "/$p->{path}", $p->{names} ? () : ('-o', "$work/out"), Programs::arguments($c));
     return (join(',', @rules), @command);
-}
-
-# The mpirun of the job that has its files in a directory.
-sub mpirun_of {
-    my ($work) = @_;
-    return grep { slurp("/proc/$_/comm") =~ /^(?:prterun|mpirun)/ && slurp("/proc/$_/environ") =~ m{=\Q$work\E/} }
-        map {m{(\d+)$}} glob('/proc/[0-9]*');
 }
 
 # Whether the sets of a case are on a file system of their own.

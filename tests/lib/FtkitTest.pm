@@ -19,7 +19,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(job command builds survives in_turn in_any_order victims all_cases pairwise selected is_skipped chain basis of_all_jobs once reference
     build top slurp scratch events event_texts packages ulfm_only asleep_in_waits
     nodes_possible own_mpi died_at_end near test_data write_file await_file process_of kill_rank hold_ranks release_ranks
-    kill_process kill_mpirun pace await_held let_go await_flip apart left_behind);
+    kill_process kill_mpirun mpirun_of pace await_held let_go await_flip apart left_behind);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
 my $build = abs_path($ENV{BUILD} // "$top/build");
@@ -500,16 +500,14 @@ sub kill_process {
     return 0;
 }
 
-# Kill the mpirun of the job that runs in the directory; returns the number of killed processes.
-sub kill_mpirun {
+# The mpirun of the job that has its files in a directory.
+sub mpirun_of {
     my ($work) = @_;
-    my $killed = 0;
-    for my $p (glob('/proc/[0-9]*')) {
-        next if slurp("$p/comm") !~ /^(prterun|mpirun)/;
-        next if slurp("$p/environ") !~ /=\Q$work\E\0/;
-        $killed += kill('KILL', $p =~ /(\d+)$/);
-    }
-    return $killed;
+    return grep { slurp("/proc/$_/comm") =~ /^(?:prterun|mpirun)/ && slurp("/proc/$_/environ") =~ m{=\Q$work\E[/\0]} }
+        map {m{(\d+)$}} glob('/proc/[0-9]*');
 }
+
+# Kill this mpirun; returns the number of killed processes.
+sub kill_mpirun { my ($work) = @_; return kill('KILL', mpirun_of($work)) }
 
 1;
