@@ -224,7 +224,12 @@ my $head = <<'END';
 #endif
 /* The Fortran entry points: see lib/log/mpi/fortran.h.  Those of the MPI itself are found when the
  * program is one in Fortran. */
-#if __has_include(<mpif-c-constants-decl.h>) /* the MPI has Fortran */
+#include <mpi.h>
+#if __has_include(<mpif-c-constants-decl.h>)
+#include <mpif-c-constants-decl.h>
+#endif
+#ifdef OMPI_IS_FORTRAN_BOTTOM /* the MPI has Fortran */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* MPI_HOST is old in MPI 4.1 */
 #include "log/mpi/fortran.h"
 
 KEYS

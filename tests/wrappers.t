@@ -171,6 +171,11 @@ my @forms = map { ("${_}_", $_, "${_}__", uc, "${_}_f08_") }
     @bound, map {"mpi_${_}_cptr"} qw(alloc_mem win_allocate win_allocate_shared win_shared_query);
 is(join(' ', grep { /^mpi_|^MPI_[A-Z_0-9]+$/ } symbols('-D --defined-only', $so)),
     join(' ', sort @forms), 'Fortran programs come by it, too');
+# an MPI that was built without Fortran has this header, with nothing in it
+mkdir "$tmp/none";
+put("$tmp/none/mpif-c-constants-decl.h", "\n");
+$out = `$mpicc -std=c11 -I'$tmp/none' -I'$build/gen' -I'$top/lib' -Wall -Wextra -Werror -c '$build/gen/wrap_fortran.c' -o '$tmp/none.o' 2>&1`;
+ok($? == 0 && `nm '$tmp/none.o'` eq '', '... and none where the MPI has no Fortran') or diag($out);
 # these have an entry of their own for mpi_f08 (scripts/Fortran.pm)
 my @apart = map {"pmpi_${_}_init_f08_"} qw(psend precv);
 my %weak = map { $_ => join(' ', map { (split)[-1] } grep { / w pmpi_/ } split /\n/, `nm $_ 2>/dev/null`) } "-D '$so'", "'$a'";
