@@ -414,6 +414,7 @@ static bool mpirun_line(struct ftk_state *s, const char *line)
         { " Sleep ", NULL },      /* between these signals */
         { " checking limit on ", NULL }, { " GETTING DAEMON ", NULL }, { " app ", NULL },
         { " Comm failure: ", NULL },  /* daemons end */
+        { " hwloc:prepare ", NULL },  /* where a process is bound; since PRRTE 5 */
         { " sending signal ", NULL }, /* SIGUSR1, SIGUSR2: take_signal() of run.c */
     };
     struct ftk_end self;

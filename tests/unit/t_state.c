@@ -342,6 +342,20 @@ static void not_ones(void **state)
     comes_to("open a\nclosed a\n" DIED("0,1"), "none"); /* a daemon */
 }
 
+/* Lines that mpirun writes for us are not those of a user. */
+static void own_lines(void **state)
+{
+    static const char *const own[] = {
+        "[node:7] [prterun-node-7@0,0] odls:launch spawning child [prterun-node-7@1,0]",
+        "[node:7] [prterun-node-7@0,0] hwloc:prepare on child [prterun-node-7@1,0] cpuset NULL",
+    };
+    struct ftk_state s = { 0 };
+    (void)state;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        assert_true(mpirun_line(&s, own[i]));
+    assert_false(mpirun_line(&s, "[node:7] [prterun-node-7@0,0] hwloc: no topology"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +370,7 @@ int main(void)
         cmocka_unit_test(fileless),
         cmocka_unit_test(sets),
         cmocka_unit_test(not_ones),
+        cmocka_unit_test(own_lines),
     };
     return cmocka_run_group_tests_name("state", tests, NULL, NULL);
 }
