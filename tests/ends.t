@@ -81,6 +81,16 @@ product(sub {
             "$what: results, or an exit code") or diag("code $j->{rc}, results $j->{results}\n$j->{log}");
     }, 1, 'finish.begin', 'finish.end', 'close.begin', 'close.voted', 'close.parted');
 
+# behind ftkit_close no watchdog tells MPI of an end: without a change of Open MPI the others wait in MPI_Finalize
+if (own_mpi()) {
+    for my $how ('vanish', 'kill') {
+        my $j = ends('close', spares => 1, timeout => 30, fault => "app.closed:1:1:$how");
+        ok(@{ $j->{faults} } == 1 && $j->{rc} == ($how eq 'kill' ? 137 : 3) && $j->{results} eq $whole,
+            "$how between ftkit_close and MPI_Finalize: results, and its code")
+            or diag("code $j->{rc}, results $j->{results}\n$j->{log}");
+    }
+}
+
 # ---- every way to die ------------------------------------------------------------------------
 
 # one rank, in its loop: the others go on with a new process, or the job is relaunched

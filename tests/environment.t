@@ -94,6 +94,20 @@ survives('spawn: mpirun learns of a death from the system first', spares => 0, f
         or diag($j->{log}, 'see scripts/openmpi');
 }
 
+# ranks crashed when the leader of the other group died inside of MPI_Intercomm_create
+{
+    my $j = job(n => 4, spares => 0, program => build() . '/mpi/bridge', run => ['--no-relaunch']);
+    is(() = $j->{log} =~ /^\0?OK bridge$/mg, 3, 'a group outlives the leader of the other one')
+        or diag($j->{log}, 'see scripts/openmpi');
+}
+
+# a process that ended with a code other than 0 was awaited in MPI_Finalize for ever, and was counted twice
+{
+    my $j = job(n => 3, spares => 0, program => build() . '/mpi/quits', run => ['--no-relaunch'], timeout => 20);
+    ok($j->{rc} == 3 && $j->{log} =~ /^\0?OK quits$/m, 'processes end with a code, and the others go on')
+        or diag("code $j->{rc}\n$j->{log}", 'see scripts/openmpi');
+}
+
 # agreements of two threads had wrong results
 {
     my $j = job(n => 4, spares => 0, program => build() . '/mpi/agrees', args => ['threads'],

@@ -60,6 +60,7 @@ tells('exit', [[3, 0, $exit, 3]], [3, 'exit']);
 tells('quick_exit', [[3, 0, $exit, -1]], [3, 'quick']);
 tells('_exit without MPI_Finalize', [[1, 0, $exit, 0]], [1, '_exit'],
     env => {%soon});
+tells('... with a code', [[1, 0, $exit, 3]], [1, '_exit3'], env => {%soon}) if own_mpi();
 tells('a process that stands still', [[2, 0, $stuck, 0]], [2, 'stop'],
     env => {%soon});
 tells('ftkit_abort after a signal', [[1, 0, $signal, 9], [3, 0, $abort, 7]], [1, 9, 3, 'abort']);

@@ -50,7 +50,7 @@ void ftk_end_text(const struct ftk_end *e, char *text, size_t bytes)
         snprintf(text, bytes, "%s was killed by a signal on another node", who);
     else if (e->how == FTK_END_ABORT)
         snprintf(text, bytes, "%s called MPI_Abort with code %d", who, e->code);
-    else if (e->how == FTK_END_EXIT)
+    else if (e->code != 0)
         snprintf(text, bytes, "%s ended with exit code %d", who, e->code);
     else
         snprintf(text, bytes, "%s ended without MPI_Finalize", who);

@@ -22,7 +22,7 @@ static void say_exit(const struct ftk_end *end)
 {
     char text[128];
     ftk_end_text(end, text, sizeof text);
-    if (end->how == FTK_END_EXIT && end->code > 128)
+    if (end->code > 128)
         ftk_run_say("%s and its context open: it counts as lost. A shell reports the death of its "
                     "program by a signal in this way: a wrapper script ends with exec PROGRAM",
             text);

@@ -343,7 +343,7 @@ static void take_state(struct ftk_state *s, const char *text)
 /* errmgr:dvm: proc [...] called abort with exit code 7 */
 static void take_code(struct ftk_state *s, const char *text)
 {
-    static const char *const words[] = { FTK_MPIRUN_ABORT_CODE, FTK_MPIRUN_EXIT_CODE };
+    static const char *const words[] = { FTK_MPIRUN_CODES };
     struct ftk_end e = { FTK_END_NONE };
     const char *what = process_of(text, &e);
     struct ftk_end *bad = what ? ftk_end_find(s->bad, s->nbad, &e) : NULL;

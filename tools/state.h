@@ -16,7 +16,7 @@ enum ftk_end_how {
     FTK_END_SIGNAL,
     FTK_END_ABORT,      /* MPI_Abort */
     FTK_END_EXIT,       /* a code other than 0 */
-    FTK_END_NO_FINALIZE /* code 0 after MPI_Init and without MPI_Finalize */
+    FTK_END_NO_FINALIZE /* any code, after MPI_Init and without MPI_Finalize */
 };
 struct ftk_end {
     enum ftk_end_how how;

@@ -17,6 +17,8 @@
 #define FTK_MPIRUN_CODE " errmgr:dvm: proc "
 #define FTK_MPIRUN_ABORT_CODE " called abort with exit code "
 #define FTK_MPIRUN_EXIT_CODE " exited with non-zero status "
+#define FTK_MPIRUN_SYNC_CODE " terminated without sync, exit code " /* of scripts/openmpi */
+#define FTK_MPIRUN_CODES FTK_MPIRUN_ABORT_CODE, FTK_MPIRUN_EXIT_CODE, FTK_MPIRUN_SYNC_CODE
 
 #define FTK_MPIRUN_CHILD " odls:waitpid_fired child process "
 #define FTK_MPIRUN_CHILD_SIGNAL " terminated with signal "

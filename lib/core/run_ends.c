@@ -52,18 +52,19 @@ static void take_state(const char *text, struct ftk_run_end *all, int n)
     if (strcmp(what, FTK_MPIRUN_BY_SIGNAL) == 0)
         e->reason = FTKIT_LOST_SIGNAL;
     else if (strcmp(what, FTK_MPIRUN_NO_FINALIZE) == 0)
-        e->reason = FTKIT_LOST_EXIT; /* with 0 */
+        e->reason = FTKIT_LOST_EXIT; /* with 0, unless another line says so */
 }
 
 static void take_code(const char *text, struct ftk_run_end *all, int n)
 {
     const char *what, *code;
     struct ftk_run_end *e = process_of(text, all, n, &what);
-    if (!e || e->reason != FTKIT_LOST_UNKNOWN)
+    if (!e || (e->reason != FTKIT_LOST_UNKNOWN && e->reason != FTKIT_LOST_EXIT))
         return;
     if ((code = behind(what, FTK_MPIRUN_ABORT_CODE)))
         e->reason = FTKIT_LOST_ABORT;
-    else if ((code = behind(what, FTK_MPIRUN_EXIT_CODE)))
+    else if ((code = behind(what, FTK_MPIRUN_EXIT_CODE))
+             || (code = behind(what, FTK_MPIRUN_SYNC_CODE)))
         e->reason = FTKIT_LOST_EXIT;
     if (code)
         e->code = (int)strtol(code, NULL, 10);

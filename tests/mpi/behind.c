@@ -1,6 +1,6 @@
 /* A program whose ranks have their results only behind ftkit_close: rank R writes PATH.R, once.
  * From step 10, which passes app.tail, it calls ftkit_scrub, ftkit_wait, ftkit_finish and
- * ftkit_close.
+ * ftkit_close.  It passes app.closed with the result written, before MPI_Finalize.
  *
  *   behind PATH [HOW]     HOW: close (default); segv, kill, abort: all ranks end so in step 12,
  *                         in every attempt; halt: rank 1 asks for a halt in step 12; forget: no
@@ -111,6 +111,7 @@ int main(int argc, char **argv)
         bad = !f || fprintf(f, "%d %ld\n", rank, x) < 0;
         bad |= f && fclose(f) != 0;
     }
+    (void)FTK_FAULT("app.closed");
     MPI_Finalize();
     return bad;
 }

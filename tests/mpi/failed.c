@@ -5,7 +5,7 @@
  * The first process of a rank is lost in step 5.  HOW:
  *   NUMBER    a signal; with x behind it the substitute is lost, too, before the next set; with y
  *             after that set
- *   exit      exit(3); quick: quick_exit(4); _exit: _exit(0)
+ *   exit      exit(3); quick: quick_exit(4); _exit: _exit(0); _exit3: _exit(3)
  *   stop      the process stands still
  *   abort     ftkit_abort() with 7, when the loss of another rank is known
  *   wait      for a signal from outside; the file pid.RANK has the process
@@ -33,6 +33,8 @@ static void die(const char *how)
         quick_exit(4);
     if (strcmp(how, "_exit") == 0)
         _exit(0);
+    if (strcmp(how, "_exit3") == 0)
+        _exit(3);
     if (strcmp(how, "stop") == 0)
         (void)raise(SIGSTOP);
     else
