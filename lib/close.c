@@ -10,6 +10,7 @@
 #include "core/binding.h"
 #include "core/epoch.h"
 #include "core/escape.h"
+#include "core/left_send.h"
 #include "core/log_ops.h"
 #include "core/mpi_shim.h"
 #include "core/run_state.h"
@@ -52,6 +53,7 @@ void ftk_free_context(struct ftkit_ctx *ctx)
         ftk_owner_release(&ctx->owner);
     (void)ftk_detect_disarm(ctx);
     ftk_spare_close();
+    ftk_look_at_left_sends();
     ftk_mpi_free(&ctx->comms.app);
     ftk_mpi_free(&ctx->comms.act);
     ftk_mpi_free(&ctx->comms.ctl);

@@ -66,6 +66,7 @@ for my $p (@some) {
 
 # ---- ranks that call at different places: a kill at each step of a line
 
+# no send is freed that is under way to the lost rank: newer releases of Open MPI end the process for that
 my $seed = 100; # tests/long/apart.t has hundreds of these
 for my $point (qw(initiate cut counts all late early tail vote voted commit)) {
     for my $rank (one_of(0, 3)) {
@@ -73,8 +74,11 @@ for my $point (qw(initiate cut counts all late early tail vote voted commit)) {
         my $team = one_of(1, 2, 4);
         my $fault = apart_fault($rank, $point);
         my $j = logged($p, spares => 2, fault => $fault, env => { FTKIT_LOG_TEAM_SIZE => $team,
+                LD_PRELOAD => build() . '/freed.so',
                 FTKIT_CHECKPOINT_PERIOD => one_of('1 calls', '3 calls') });
-        is(verdict($p, $j, any => 1, what => $fault), '', title($p) . ", teams of $team: $fault");
+        my ($freed) = $j->{log} =~ /^(FREED .*)/m;
+        is(verdict($p, $j, any => 1, what => $fault) . ($freed // ''), '',
+            title($p) . ", teams of $team: $fault");
     }
 }
 

@@ -206,4 +206,11 @@ for my $line ('ctx->alone = 2;', 'c->alone.n++;', 'l->alone.n = 2;', 'ftk_log.al
         '... and is named');
 }
 
+# calls of the MPI that pass the log of the program
+($rc, $said) = planted('lib/core/a' => calls('a', 'PMPI_Test', 'MPI_T_init_thread'));
+is($rc, 0, 'a call of the MPI itself is right') or diag($said);
+($rc, $said) = planted('lib/core/a' => calls('a', 'MPI_Test'));
+is($rc, 1, 'a call of the MPI of the program fails');
+like($said, qr{^a call of the program's MPI, without ftk\.h: lib/core/a: MPI_Test$}m, '... and is named');
+
 done_testing();

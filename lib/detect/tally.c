@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/left_send.h"
 #include "core/tags.h"
 
 /* A message: the words of a subtree on their way up, or a result on its way down. */
@@ -237,14 +238,8 @@ void ftk_tally_close(struct ftk_tally *t)
     }
     while (t->out) {
         struct outgoing *o = t->out;
-        int done = 0;
         t->out = o->next;
-        /* a message is small, so MPI has copied it; if not, its receiver is gone */
-        if (MPI_Test(&o->req, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) {
-            (void)MPI_Request_free(&o->req);
-            continue; /* MPI may still read the message */
-        }
-        free(o);
+        ftk_leave_send(&o->req, o); /* a message is small: it is over, or its receiver is gone */
     }
     free(t);
 }

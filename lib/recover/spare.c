@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/left_send.h"
 #include "core/mpi_shim.h"
 #include "core/tags.h"
 #include "detect/detect.h"
@@ -110,9 +111,8 @@ void ftk_spare_announce(const struct ftkit_ctx *ctx)
 
 void ftk_spare_close(void)
 {
-    if (!sends_are_over())
-        for (int i = 0; i < announced.nsends; i++) /* the sizes are static: the MPI may read them */
-            (void)MPI_Request_free(&announced.sends[i]);
+    for (int i = 0; i < announced.nsends; i++) /* the sizes are static: the MPI may read them */
+        ftk_leave_send(&announced.sends[i], NULL);
     free(announced.sends);
     announced.sends = NULL;
     announced.nsends = 0;

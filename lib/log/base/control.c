@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/left_send.h"
 #include "detect/detect.h"
 #include "log/base/control.h"
 #include "log/base/control_state.h"
@@ -266,9 +267,8 @@ static void close_control(void)
 {
     (void)still_sending();
     for (size_t i = 0; i < nout; i++)
-        if (out[i].real != MPI_REQUEST_NULL)
-            (void)PMPI_Request_free(&out[i].real); /* no rank will receive it */
-    while (slow) {                                 /* their senders close, too */
+        ftk_leave_send(&out[i].real, out[i].words); /* no rank will receive it */
+    while (slow) {                                  /* their senders close, too */
         struct incoming *in = slow;
         slow = in->next;
         leave_incoming(in);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include "core/left_send.h"
 #include "log/base/dtype.h"
 #include "log/base/queue.h"
 #include "log/base/runtime.h"
@@ -202,7 +203,7 @@ static bool isend_small(const void *buf, int count, MPI_Datatype type, int dest,
         ftk_req_delete(r);
         r = ftk_req_new(vc);
         if (!r) {
-            (void)PMPI_Request_free(&real); /* the call returns an error anyway */
+            ftk_leave_send(&real, NULL); /* the call returns an error anyway */
             *error = MPI_ERR_NO_MEM;
             return true;
         }

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "core/left_send.h"
 #include "core/tags.h"
 #include "log/base/control_state.h"
 #include "log/base/runtime.h"
@@ -227,15 +228,8 @@ bool ftk_numbers_are_taken(void)
 
 void ftk_numbers_drop(void)
 {
-    for (size_t i = 0; i < nlists; i++) {
-        int done = 0;
-        if (lists[i].req != MPI_REQUEST_NULL
-            && PMPI_Test(&lists[i].req, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) {
-            (void)PMPI_Request_free(&lists[i].req); /* the MPI may still read the list */
-            continue;
-        }
-        free(lists[i].words);
-    }
+    for (size_t i = 0; i < nlists; i++)
+        ftk_leave_send(&lists[i].req, lists[i].words);
     free(lists);
     lists = NULL;
     nlists = 0;

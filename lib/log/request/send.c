@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/grow.h"
+#include "core/left_send.h"
 #include "log/mode.h"
 #include "log/determinant/det.h"
 #include "log/base/dtype.h"
@@ -60,8 +61,7 @@ static void close_sends(void)
 {
     ftk_send_reap(SIZE_MAX);
     for (size_t i = 0; i < nsending; i++)
-        if (sending[i]->real != MPI_REQUEST_NULL)
-            (void)PMPI_Request_free(&sending[i]->real); /* no rank will receive it */
+        ftk_leave_send(&sending[i]->real, NULL); /* no rank will receive it */
     free(sending);
     sending = NULL;
     nsending = sending_room = 0;
