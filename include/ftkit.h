@@ -417,7 +417,7 @@ FTKIT_API int ftkit_register_files(
  * is due without files is FTKIT_ERR_STATE, and is not written.  The first set of ftkit_step() needs
  * no files: ranks that return to it begin again (FTKIT_NO_SET).  Loops without ftkit_step() have no
  * such set, and ftkit_recover() refuses them (FTKIT_ERR_UNSUPPORTED), unless the job has the
- * message log, FTKIT_MODE_RESTART or recover.supply = end.
+ * message log or FTKIT_MODE_RESTART, or repairs nothing (recover.supply = end without spares).
  *
  * Local.
  * Errors: FTKIT_ERR_NOT_FOUND: no such files; FTKIT_ERR_STATE: they have callbacks; FTKIT_ERR_SIZE:

@@ -189,8 +189,10 @@ saves('no room in the restore', run => [], fault => 'app.step:1:18:kill,slice.wr
     said => qr/rank 2: .*files 'state': state\.bin: No space left on device/);
 saves('ranks in different calls', mode => 'apart', fails => 1, keeps => 1, run => ['--no-relaunch'],
     said => qr/rank \d: .*files 'state': ftkit_files_(?:begin|end) of 'state': the ranks are in different calls/);
-saves('without ftkit_step', mode => 'alone', fails => 1, keeps => 1,
-    said => qr/ftkit_recover: files 'state' have no callbacks, and so need ftkit_step/);
+my $needs_step = qr/ftkit_recover: files 'state' have no callbacks, and so need ftkit_step/;
+saves('without ftkit_step', mode => 'alone', fails => 1, keeps => 1, said => $needs_step);
+saves('... with a spare that replaces a rank', mode => 'alone', fails => 1, keeps => 1, env => \%end, spares => 1,
+    said => $needs_step);
 for (['level.hdf5', 'level.hdf5 is off', FTKIT_LEVEL_HDF5_ENABLED => 'false'],
     ['the log', 'with the message log \(log.enabled\)', FTKIT_LOG_ENABLED => 'true'],
     ['replicas', '(?:with the message log|replicas)', FTKIT_REPLICAS_COUNT => 2, FTKIT_LOG_ENABLED => 'true'])

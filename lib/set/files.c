@@ -237,10 +237,11 @@ void ftk_files_close(struct ftkit_ctx *ctx)
 /* If a rank is lost in the first set, the others try this set again.  With ftkit_step() the
  * replacement does the same.  Without ftkit_step() the replacement would first write files, alone.
  * The message log repeats the messages of other ranks that this needs.  With recover.supply = end
- * no rank is replaced. */
+ * and without spares no rank is replaced. */
 int ftk_files_check_loop(struct ftkit_ctx *ctx)
 {
-    if (ctx->mode != FTKIT_MODE_GLOBAL || ctx->cfg.supply[0] == FTK_SUPPLY_END)
+    if (ctx->mode != FTKIT_MODE_GLOBAL
+        || (ctx->nspares == 0 && ctx->cfg.supply[0] == FTK_SUPPLY_END))
         return FTKIT_OK;
     for (int i = 0; i < ctx->regions.n; i++) {
         const struct ftk_region *r = &ctx->regions.list[i];
