@@ -108,6 +108,13 @@ survives('spawn: mpirun learns of a death from the system first', spares => 0, f
         or diag("code $j->{rc}\n$j->{log}", 'see scripts/openmpi');
 }
 
+# MPI_Finalize wrote past its table of communicators with spawned processes, and crashed, or waited for ever
+{
+    my $j = job(n => 1, spares => 0, program => build() . '/mpi/left', run => ['--no-relaunch'], timeout => 30);
+    ok($j->{rc} == 0 && $j->{log} =~ /^\0?OK left$/m, 'communicators of spawned processes are left behind')
+        or diag($j->{log}, 'see scripts/openmpi');
+}
+
 # agreements of two threads had wrong results
 {
     my $j = job(n => 4, spares => 0, program => build() . '/mpi/agrees', args => ['threads'],
