@@ -215,9 +215,10 @@ is(join(' ', map { $_->{path} } tree("$all/sets/planted.ftkit"), tree("$all/sets
 # ---- hostile sets -------------------------------------------------------------------------------------
 
 # A directory of sets that another user has written; canary: what a user has beside it.
-my $canary = "$all/canary";
-as_user($ours, sub { mkdir($canary, 0700); mkdir("$canary/sub", 0700);
-    for my $f ('file', 'sub/manifest', 'sub/part-00000.h5', 'status') { open(my $out, '>', "$canary/$f"); print $out "mine $f\n" } 0 });
+# Its names are those of things that a command removes.
+my ($canary, $joint) = ("$all/canary", '0123456789abcdef.state');
+as_user($ours, sub { mkdir($canary, 0700); mkdir("$canary/$_", 0700) for 'sub', $joint, 'restart', 'restart/rank-00000';
+    for my $f ('file', 'sub/manifest', 'sub/part-00000.h5', 'status', "$joint/file", 'restart/rank-00000/file') { open(my $out, '>', "$canary/$f"); print $out "mine $f\n" } 0 });
 sub fingerprint { return join("\n", map { "$_->{path} $_->{mode} $_->{bytes} " . ($_->{file} ? slurp($_->{path}) : '') } sort { $a->{path} cmp $b->{path} } tree($canary)) }
 my $before = fingerprint();
 my $made = "$all/made";
@@ -234,6 +235,9 @@ my @hostile = (
     [ 'pipes in place of parts', sub { my ($s) = @_; for (qw(part-00000.h5 master.h5)) { unlink("$s/$_"); POSIX::mkfifo("$s/$_", 0666) } } ],
     [ 'a link to a directory in place of the set', sub { my ($s) = @_; remove_tree($s); symlink("$canary/sub", $s) } ],
     [ 'a link in place of the directory of the context', sub { my ($s) = @_; my $c = $s =~ s{/[^/]*$}{}r; remove_tree($c); symlink($canary, $c) } ],
+    [ 'an incomplete set with a link in place of files/', sub { my ($s) = @_; unlink("$s/manifest"); remove_tree("$s/files"); symlink($canary, "$s/files") } ],
+    [ 'an incomplete set with links below files/', sub { my ($s) = @_; unlink("$s/manifest"); remove_tree("$s/files/restart"); mkdir("$s/files"); symlink("$canary/restart", "$s/files/restart") } ],
+    [ 'links below joint/', sub { my ($s) = @_; my $c = $s =~ s{/[^/]*$}{}r; mkdir("$c/joint"); symlink("$canary/sub", "$c/joint/$joint") } ],
     [ 'links in place of files/', sub { my ($s) = @_; remove_tree("$s/files"); symlink($canary, "$s/files") } ],
     [ 'pipes and links beside the sets', sub { my ($s) = @_; my $c = $s =~ s{/[^/]*$}{}r;
         for (qw(status), all_cases() ? 'owner' : ()) { unlink("$c/$_"); POSIX::mkfifo("$c/$_", 0666) } symlink("$canary/status", "$c/finished"); symlink("$canary/new", "$c/halt"); symlink($canary, "$c/joint") } ],

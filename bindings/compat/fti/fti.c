@@ -81,7 +81,7 @@ static void forget_finished(void)
 /* On rank 0, behind the end: the next run begins anew. */
 static void note_finished(void)
 {
-    const int fd = open(fti.keep.mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    const int fd = open(fti.keep.mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 || close(fd) != 0)
         ftk_compat_say("%s: %s: the next run goes on from the last checkpoint", fti.keep.mark,
             strerror(errno));
