@@ -447,7 +447,7 @@ $(BUILD)/handles.o: tests/lib/handles.c Makefile $(BUILD)/mpi.mk
 	$(MPICC) $(CFLAGS_ALL) $(foreach h,$(HANDLES),-DMPI_$h=__wrap_PMPI_$h \
 	    -DPMPI_$h=__real_PMPI_$h) -MMD -MP -c $< -o $@
 # libraries that tests preload
-PRELOADS := $(patsubst %,$(BUILD)/%.so,jump halves slow hang count kill reap torn leave freed)
+PRELOADS := $(patsubst %,$(BUILD)/%.so,jump halves slow hang count kill reap torn leave freed trace)
 # checks that closing resets the variables of lib/log
 empty :=
 comma := ,

@@ -14,6 +14,7 @@
 #include "core/log_ops.h"
 #include "core/mpi_shim.h"
 #include "core/run_state.h"
+#include "detect/crash.h"
 #include "detect/detect.h"
 #include "detect/misuse.h"
 #include "detect/opening.h"
@@ -442,6 +443,7 @@ int ftkit_open(MPI_Comm comm, const char *config, ftkit_ctx **out)
     int rc = check_spares(comm);
     if (rc != FTKIT_OK)
         return rc;
+    ftk_crash_ends();
     struct ftkit_ctx *ctx = new_context();
     if (!ctx)
         return ftk_fail(FTKIT_ERR_NOMEM, "context");

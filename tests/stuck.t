@@ -32,6 +32,10 @@ survives('a rank behind a wrapper script is killed', env => \%patient, fault => 
 survives('vanish on another node', n => 4, spares => 2, run => [qw(--no-relaunch --emulate-nodes 2)],
     env => \%patient, fault => 'app.mid:1:9:vanish', like => qr/repaired in/) if nodes_possible();
 
+# a crash inside of malloc(): Open MPI, which prints the stack, never ends the process
+survives('a crash whose stack is never printed', env => { %patient, LD_PRELOAD => build() . '/trace.so' },
+    fault => 'app.mid:2:9:abort', like => qr/repaired in/);
+
 # rank 0 has work of its own in a context
 my @ways = (
     sub { my ($rank) = @_; survives("exit(3) by rank $rank", env => \%memory, fault => "app.mid:$rank:9:exit") },
