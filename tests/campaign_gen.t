@@ -162,6 +162,8 @@ for my $allowed (
         faults => [qw(app.mid:0:5:kill app.mid:1:5:kill)]],
     ['stop: the disk is full', \%fill], ['stop: the disk is full', { %fill, log => "$lost$again$full" }, relaunch => 1],
     ['stop: all ranks lost', \%all, @two],
+    ['stop: all ranks lost', { %all, faults => [ @{ $all{faults} }[0 .. 2], 'repair.plan rank 4 incarnation 0: kill' ] },
+        @two, spares => 1],
     ['stop: a set of another number of ranks', { rc => 2, results => [''], log => "$given_up$fewer" }, %shrunk],
     ['right', { left => ['/dev/shm/sm_segment.h.0.1'] }],
     ['right', { rc => 1, log => "ftkit run: rank 4 was killed by a signal on another node when all contexts were closed\n" },

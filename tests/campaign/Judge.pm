@@ -104,8 +104,9 @@ sub all_are_killed {
     my @points = grep {/ rank \d+ incarnation \d+: kill$/} @{ $r->{faults} };
     return 0 if $log !~ /^ftkit run: attempt \d+ ended because .* was killed by signal 9 .* with a context still open/m;
     return 0 if $log =~ /^ftkit run: killed node/m || $log =~ /^ftkit run: .*relaunching/m; # not known how many
-    return 0 if $c->{spares} && grep {/^(?:repair|transfer|rebuild)\.|^files\.re|^archive\.(?:open|read)/} @points; # perhaps of a spare
     my %outside = map { $_ => 1 } $log =~ /^ftkit run: killed rank \d+ \(process (\d+)\)/mg;
+    return 1 if $log !~ /spawning \d+ process/ && @points + keys %outside == $c->{n} * $c->{replicas} + $c->{spares};
+    return 0 if $c->{spares} && grep {/^(?:repair|transfer|rebuild)\.|^files\.re|^archive\.(?:open|read)/} @points; # perhaps of a spare
     my $had_rank = $c->{n} * $c->{replicas};
     $had_rank += $_ for $log =~ /: (\d+) ranks? replaced,/g;
     return @points + keys %outside == $had_rank;

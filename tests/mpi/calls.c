@@ -828,7 +828,8 @@ static int prepare(struct foreign *f)
             p.family = &families[i];
     if (!p.family || f->nranks > RANKS || f->nranks < 2)
         return 1;
-    p.team_size = size ? atoi(size) : 0;
+    const char *teams = getenv("FTKIT_LOG_TEAMS");
+    p.team_size = size && !teams ? atoi(size) : 0; /* named teams: dynamic ones change */
     for (int i = 0; i < 2 * RANKS; i++)
         p.kept[i] = MPI_REQUEST_NULL;
     p.other = MPI_COMM_NULL;
